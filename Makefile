@@ -16,8 +16,8 @@ unexport PYTHONDONTWRITEBYTECODE
 try: $(VENV)/ready  ## audit this machine, and beside it a real GPU node from a bundled fact file
 	@echo; echo "== this machine: nodetune audit"; echo
 	@$(BIN)/nodetune audit || true
-	@echo; echo "== a real node with four H200s, from its saved facts: nodetune audit --facts h200-x4"; echo
-	@$(BIN)/nodetune audit --facts h200-x4 || true
+	@echo; echo "== a real node with two H100s, from its saved facts: nodetune audit --facts h100-x2"; echo
+	@$(BIN)/nodetune audit --facts h100-x2 || true
 	@echo; echo "More to see: $(BIN)/nodetune audit --facts tests/data/synthetic/hgx-h200-untuned.json (a synthetic node with many faults)"
 
 test: $(VENV)/ready-dev apt-unit lint types docs site  ## what a newcomer runs; APT=no installs no Debian packages

@@ -15,9 +15,9 @@ import yaml
 
 from benchmarks.support.measuring import BIN, UnavailableError, benchmark, times
 from nodetune.api.model import DISRUPTIONS
-from nodetune.hosts import inventory as reading
-from nodetune.hosts.target import ConnectionOptions
-from nodetune.remediation import ansible
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.inventory import selection
+from nodetune.remediation.ansible import play
 from tests.machines import inventory, template
 from tests.machines.pool import Fleet
 from tests.support import cell
@@ -46,9 +46,9 @@ def main(virtual=True):
     return {"apply_beside_tasks": f"{ours:.1f} s, {single}; {again}, {single_again}"}
 
 
-def timed(play, playbook, variables):
+def timed(run, playbook, variables):
     start = time.perf_counter()
-    state, said = play(playbook, variables)
+    state, said = run(playbook, variables)
     if state != "ok":
         sys.exit(f"{playbook}: {state}: {said}")
     return time.perf_counter() - start
@@ -64,9 +64,9 @@ def machines():
 
 
 def play_on(hosts, playbook, variables):
-    (target,) = reading.targets(str(hosts))
-    options = ansible.PlayOptions(ConnectionOptions().options)
-    outcome = ansible.play(playbook, [target], {target.name: variables}, options)[target.name]
+    (target,) = selection.targets(str(hosts))
+    options = play.PlayOptions(ConnectionOptions().options)
+    outcome = play.play(playbook, [target], {target.name: variables}, options)[target.name]
     problems = outcome.gathered("problems")
     return "problems" if problems else outcome.state, f"{outcome.message} {problems}"
 

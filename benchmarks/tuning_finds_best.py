@@ -14,7 +14,8 @@ import click
 
 from benchmarks.support.measuring import benchmark
 from benchmarks.support.own_settings import distant_hosts, loop_disk, posed_hosts, set_buffers, slow_disk
-from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
+from nodetune.hosts.target import Target
 from nodetune.tune import space, study
 from nodetune.tune.benches import nccl, nccl_cases, storage, tcp
 from nodetune.verify import remote

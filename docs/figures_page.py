@@ -8,9 +8,9 @@ from typing import Any
 
 import reach
 
+from nodetune.facts.machine import Machine
 from nodetune.foundation import text
 from nodetune.verify import limits, reference
-from nodetune.verify.machine import Machine
 from nodetune.verify.model import Figure
 from nodetune.verify.reference import Entry
 

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterable
 from functools import cache
 from itertools import groupby
@@ -46,6 +47,7 @@ CONSOLE = re.compile(r"(?<=^```console\n)\$ nodetune (\S.*?)\s+#.*?(?=^```$)", r
 COUNTS = re.compile(r"^1 host audited:.*?^(?=all fixes)", re.DOTALL | re.MULTILINE)
 FINDING = re.compile(r"(?:critical|high|medium|low|info) +\S+$", re.MULTILINE)
 
+PROVEN = re.compile(r"(?<=gets no false finding\.\*\*\n).+?(?=^- \*\*)", re.DOTALL | re.MULTILINE)
 MEASURED = re.compile(r"(?<=^<!-- figures -->\n).*?(?=^<!-- end of figures -->$)", re.DOTALL | re.MULTILINE)
 
 LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)(#[^)\s]*)?\)")
@@ -112,14 +114,15 @@ def tables() -> dict[str, str]:
 
 
 def readme() -> str:
-    """Return the README with the benchmarks' figures, and its console sample as printed today, cut to what it shows."""
+    """Return the README with the benchmarks' figures, what the corpus proves, and its console sample as printed today."""
     text = MEASURED.sub(lambda _: benchmark_figures.table(), (HERE.parent / "README.md").read_text("utf-8"))
+    text = PROVEN.sub(lambda _: textwrap.indent(verdicts.proven(), "  ") + "\n", text)
     return CONSOLE.sub(lambda sample: cut(sample[0], printed(sample[1])), text)
 
 
 def tutorial() -> str:
     """Return the tutorial with today's counts of findings: each new check changes them."""
-    counts = COUNTS.search(printed("audit --facts h200-x4"))
+    counts = COUNTS.search(printed("audit --facts h100-x2"))
     return COUNTS.sub(counts[0] if counts else "", (HERE / "tutorial.md").read_text("utf-8"))
 
 

@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.support.measuring import UnavailableError
-from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
+from nodetune.hosts.target import Target
 from nodetune.verify import remote
 
 CONTROL_GROUP = Path("/sys/fs/cgroup/blkio")

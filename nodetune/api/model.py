@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nodetune.api.device import Device
 
 SEVERITIES = ("info", "low", "medium", "high", "critical")
 """Least to most severe."""
+
+COSTS = ("setting", "bandwidth", "hardware")
+"""The costs of faults, cheapest to dearest: a setting to improve, bandwidth that is lost, hardware that is broken."""
+COST_OF_AREA = {"firmware": 2, "network": 1, "numa": 1, "pcie": 1, "rdma": 1}  # the place in COSTS, without a fix
 
 DISRUPTIONS = (
     "none",
@@ -104,7 +111,8 @@ class Remedy:
 
     `persisted` names the fact with the value that the next boot sets and the file that decides;
     `boot_default` is what the kernel sets without a file (None: unknown). `per_subject`: it acts on the failing
-    subjects (disks, links, GPUs), not on the host as a whole.
+    subjects (disks, links, GPUs), not on the host as a whole. `repair`: jobs fail or get wrong results until
+    an admin has done the steps.
     """
 
     kind: str
@@ -116,6 +124,7 @@ class Remedy:
     file: str = ""
     steps: str = ""
     per_subject: bool = False
+    repair: bool = False
 
 
 Observe = Callable[[Any], Any]
@@ -134,7 +143,9 @@ class Check:
     `set` is what a fix would write (a value, or a Ref to a fact). `absent` is the status if the thing does not exist:
     skip, pass or fail. `cause` adds to a finding what set the value, from the same `needs`. `ceiling` names a kernel
     parameter's fact that limits what the fix can reach: while `accept` rejects its value, no fix is planned. `part_of`
-    names a check with the same cause: if both fail, its finding also reports this one.
+    names checks with the same cause, the closest to it first: the finding of the first that fails on the same device
+    also reports this one. `cost` is one of COSTS, where `costs` would be wrong. `name` is the short name of what it
+    judges, by default the target of its fix.
     """
 
     accept: Any
@@ -144,7 +155,9 @@ class Check:
     observe: Observe | None = None
     cause: Cause | None = None
     ceiling: str = ""
-    part_of: str = ""
+    part_of: str | tuple[str, ...] = ""
+    cost: str = ""
+    name: str = ""
     needs: tuple[str, ...] = ()
     set: Any = None
     applies: tuple[When, ...] = ()
@@ -155,6 +168,17 @@ class Check:
     id: str = ""
     area: str = ""
     doc: str = ""
+
+    @property
+    def leaders(self) -> tuple[str, ...]:
+        """The checks whose finding may also report this one's, the first first."""
+        return (self.part_of,) if isinstance(self.part_of, str) and self.part_of else tuple(self.part_of)
+
+    @property
+    def costs(self) -> str:
+        """Return what the fault costs: what the check says, else by its remedy and area."""
+        by_area = COST_OF_AREA.get(self.area, 0) if self.remedy.kind == "manual" else 0
+        return self.cost or COSTS[-1 if self.remedy.repair else by_area]
 
     @property
     def title(self) -> str:
@@ -197,7 +221,8 @@ class Finding:
 
     `subjects` maps each failing (or unreadable) subject to what was observed there; `odd` names those that
     differ from their peers. `reason` explains a skip, an unknown, a waiver, or a value that the next
-    boot would lose. `part_of` names the failing check whose finding also reports this one.
+    boot would lose. `part_of` names the failing check whose finding also reports this one; `reported_by` does so for
+    each subject that one reports. `repair`: see Remedy. `cost` and `name`: see Check. `usual`: what most peers have.
     """
 
     check: str
@@ -214,6 +239,21 @@ class Finding:
     manual: str = ""
     gates: bool = False
     part_of: str = ""
+    reported_by: Mapping[str, str] = field(default_factory=dict)
+    repair: bool = False
+    cost: str = COSTS[0]
+    name: str = ""
+    usual: str = ""
+
+    @property
+    def who(self) -> str:
+        """Return who acts: `repair` (an admin, before jobs run), `apply` (as far as known without a plan) or `hand`."""
+        return "repair" if self.repair else "apply" if self.fix else "hand"
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """The place in a report: the most severe first, of these the dearest."""
+        return -SEVERITIES.index(self.severity), -COSTS.index(self.cost)
 
 
 @dataclass(frozen=True)
@@ -238,7 +278,7 @@ def fix_of(found: Finding) -> Fix:
 
 @dataclass(frozen=True)
 class HostResult:
-    """The result of one host: `state` is ok or the name of a connection failure, `message` has details."""
+    """The result of a host: `state` is ok or why it was not reached, `devices` are those that failing findings name."""
 
     host: str
     state: str
@@ -248,6 +288,7 @@ class HostResult:
     profile: str = ""
     profile_reason: str = ""
     seconds: float = 0.0
+    devices: tuple[Device, ...] = ()
 
     def failing(self) -> Iterator[Finding]:
         return (found for found in self.findings if found.status == "fail")

@@ -154,3 +154,8 @@ def mps() -> Remedy:
 def manual(steps: str) -> Remedy:
     """Describe the exact manual steps for a fault that a tool must not fix by itself."""
     return Remedy("manual", steps=steps)
+
+
+def repair(steps: str) -> Remedy:
+    """Describe the steps for a fault that makes jobs fail, or give wrong results, until an admin has done them."""
+    return Remedy("manual", steps=steps, repair=True)

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nodetune.api.model import SEVERITIES, Check, Finding, FleetFinding, HostFacts, HostResult, Waiver
+from nodetune.api.model import Finding, FleetFinding, HostFacts, HostResult, Waiver
 from nodetune.audit import evaluate, reused_verdicts
 from nodetune.audit.selection import Selection
+from nodetune.audit.summary import OneCause
 from nodetune.config import profile
 from nodetune.facts import document
 from nodetune.facts.saved import Rules, Saved, missing, whose
-from nodetune.foundation import UserError, text
+from nodetune.foundation import UserError, text, time_limit
 from nodetune.foundation.yaml_lines import FileError
-from nodetune.hosts.target import Target
 
 if TYPE_CHECKING:
+    from nodetune.api.device import Device
     from nodetune.audit import fleet
+    from nodetune.hosts.target import Target
 
 LONGEST_SECONDS = 10.0
 """Limit for judging one host. Judging the largest real hosts takes a hundredth of it."""
-
-MOST_KNOWN = 4096
-"""Number of groups of findings with one cause that the memo keeps."""
 
 
 class Auditor:
@@ -54,13 +53,17 @@ class Auditor:
 
         If the facts of a host cannot be judged in time, only that host fails. Raise UserError for a user's mistake.
         """
+        collector = self._selection.collector
+        return self._in_time(probed, lambda facts: collector.row(facts) if collector else None)
+
+    def _in_time(
+        self, probed: HostResult, row_of: Callable[[HostFacts], fleet.Row | None]
+    ) -> tuple[HostResult, fleet.Row | None]:
         if not probed.facts:
             return probed, None
-        from nodetune.foundation import time_limit  # one host alone needs none
-
         try:
             with time_limit.limited(LONGEST_SECONDS):
-                row = self._selection.collector.row(probed.facts) if self._selection.collector else None
+                row = row_of(probed.facts)
                 return self._result(probed), row
         except UserError:
             raise
@@ -75,20 +78,22 @@ class Auditor:
         """Return the audit of the only host of a run: no other host waits for it or is compared, except a reference."""
         if self._selection.between and self._selection.between.reference:
             return self.audit(probed)
-        return self._result(probed)
+        return self._in_time(probed, lambda _: None)[0]
 
     def _result(self, probed: HostResult) -> HostResult:
         return replace(self.result(probed.facts, probed.seconds), message=probed.message) if probed.facts else probed
 
     def result(self, facts: HostFacts, seconds: float = 0.0) -> HostResult:
         """Judge the facts of one host."""
-        chosen, judge, causes, reason = self._profile_of(facts)
+        chosen, judge, one_cause, reason = self._profile_of(facts)
         findings = judge.audit(facts)
         waived = _waived(findings, chosen.waivers, facts.host, self._today)
+        of_host = _named(waived, facts)
         return HostResult(
             facts.host,
             "ok",
-            findings=causes.joined(waived),
+            findings=one_cause.joined(waived, of_host),
+            devices=of_host,
             profile=chosen.name,
             profile_reason=reason,
             seconds=seconds,
@@ -106,47 +111,14 @@ class Auditor:
             self._selection.collector.take(result.host, row)
 
 
-class OneCause:
-    """Joins findings of one cause: the leading check also reports the others.
+def _named(findings: Iterable[Finding], facts: HostFacts) -> tuple[Device, ...]:
+    """Return the devices that failing findings name."""
+    about = [found for found in findings if found.subjects and found.status in ("fail", "waived")]
+    if not about:
+        return ()
+    from nodetune.api import devices  # most hosts have no finding about a device
 
-    Hosts with the same findings get the same objects.
-    """
-
-    def __init__(self, checks: Iterable[Check]) -> None:
-        self._leader_of = {check.id: check.part_of for check in checks if check.part_of}
-        self._known: dict[tuple[int, ...], tuple[tuple[Finding, ...], tuple[Finding, ...]]] = {}
-
-    def joined(self, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-        """Return the findings. Parts that a failing leader reports are marked."""
-        failing = {found.check: found for found in findings if found.status == "fail"}
-        parts: dict[str, list[Finding]] = {}
-        for check, leader in self._leader_of.items():
-            if check in failing and leader in failing and _may_join(failing[check], failing[leader]):
-                parts.setdefault(leader, []).append(failing[check])
-        if not parts:
-            return findings
-        changed = {new.check: new for leader, mine in parts.items() for new in self._group(failing[leader], mine)}
-        return tuple(changed.get(found.check, found) for found in findings)
-
-    def _group(self, leader: Finding, parts: list[Finding]) -> tuple[Finding, ...]:
-        given = (leader, *parts)
-        key = tuple(map(id, given))
-        if key not in self._known:
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            self._known[key] = given, _joined(leader, parts)  # holding what is given keeps its id from being used again
-        return self._known[key][1]
-
-
-def _may_join(part: Finding, leader: Finding) -> bool:
-    """Return whether the leader may report the part: a part that is more severe, or that gates, stays separate."""
-    return SEVERITIES.index(part.severity) <= SEVERITIES.index(leader.severity) and not part.gates
-
-
-def _joined(leader: Finding, parts: list[Finding]) -> tuple[Finding, ...]:
-    also = "with it: " + ", ".join(f"{part.check} ({part.observed})" for part in parts)
-    reason = "; ".join(filter(None, (leader.reason, also)))
-    return (replace(leader, reason=reason), *(replace(part, part_of=leader.check) for part in parts))
+    return devices.named(about, facts)
 
 
 def _failed(probed: HostResult, message: str) -> HostResult:

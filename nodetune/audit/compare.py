@@ -6,16 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nodetune.api.model import SEVERITIES
+from nodetune.audit.document import WORDS
 from nodetune.facts.diff import CHANGED, GONE, NEW, UNREAD, Change, Diff
 from nodetune.foundation import UserError, text
 
 
 class DocumentError(UserError):
     """A file that is neither facts nor an audit, or incomplete; the text says what and where."""
-
-
-FINDING = ("check", "status", "severity", "title", "observed", "wanted", "reason")
-"""The required texts of a finding."""
 
 
 def checked(data: Any, where: str) -> Mapping[str, Any]:
@@ -39,7 +36,7 @@ def _is_host(host: Any, good: set[int]) -> bool:
 
 
 def _is_finding(found: Any) -> bool:
-    texts = isinstance(found, dict) and all(isinstance(found.get(each), str) for each in FINDING)
+    texts = isinstance(found, dict) and all(isinstance(found.get(each), str) for each in WORDS)
     return bool(texts and found["severity"] in SEVERITIES and isinstance(found.get("subjects"), dict))
 
 

@@ -8,11 +8,13 @@ from dataclasses import asdict, replace
 from typing import Any, TextIO
 
 from nodetune.api.model import Finding, Fix, FleetFinding, HostResult
-from nodetune.audit.summary import summarise
+from nodetune.audit.summary import summarise, unread
 from nodetune.checks import fleet_comparisons
 from nodetune.foundation import json_document
 
 AUDIT_SCHEMA = "nodetune.audit/1"
+WORDS = ("check", "status", "severity", "title", "observed", "wanted", "reason")
+"""The texts of every finding."""
 
 
 def audit(results: Iterable[HostResult]) -> dict[str, Any]:
@@ -83,9 +85,8 @@ def _fleet(results: Iterable[HostResult]) -> dict[str, Any]:
 
 def _told(found: FleetFinding) -> dict[str, Any]:
     taught = fleet_comparisons.every()[found.check]
-    words = ("check", "status", "severity", "title", "observed", "wanted", "reason")
     return {
-        **{name: getattr(found, name) for name in words},
+        **{name: getattr(found, name) for name in WORDS},
         **_among(found),
         "why": taught.why,
         "confirm": taught.confirm,
@@ -111,38 +112,30 @@ def _host(result: HostResult) -> dict[str, Any]:
         "profile": result.profile,
         "profile_reason": result.profile_reason,
         "seconds": round(result.seconds, 3),
+        "devices": [asdict(each) for each in result.devices],
         "findings": [_finding(each) for each in result.findings],
     }
 
 
 def _finding(found: Finding) -> dict[str, Any]:
     data = {
-        "check": found.check,
-        "status": found.status,
-        "severity": found.severity,
-        "title": found.title,
-        "observed": found.observed,
-        "wanted": found.wanted,
-        "reason": found.reason,
+        **{name: getattr(found, name) for name in WORDS},
         "gates": found.gates,
         "subjects": dict(found.subjects),
         "odd": list(found.odd),
         "manual": found.manual,
     }
+    if found.status in ("fail", "waived"):
+        data |= {"who": found.who, "cost": found.cost, "name": found.name}
+    if found.status == "unknown":
+        data["unread"] = unread(found.reason)
     if found.part_of:
         data["part_of"] = found.part_of
+    if found.reported_by:
+        data["reported_by"] = dict(found.reported_by)
     among = {"fleet": _among(found)} if isinstance(found, FleetFinding) else {}
     return {**data, "fix": fix_data(found.fix) if found.fix else None, **among}
 
 
 def fix_data(fix: Fix) -> dict[str, Any]:
-    return {
-        "kind": fix.kind,
-        "target": fix.target,
-        "value": fix.value,
-        "disruption": fix.disruption,
-        "file": fix.file,
-        "subjects": list(fix.subjects),
-        "unit": fix.unit,
-        "params": dict(fix.params),
-    }
+    return {**vars(fix), "subjects": list(fix.subjects), "params": dict(fix.params)}

@@ -69,6 +69,7 @@ class Prepared:
         self._sets_ref = bool(predicates.refs(check.set))
         self._wanted = "" if self._accept is None or self._refers else self._accept.describe(self._show)
         self._title = check.title
+        self._cost, self._name = check.costs, check.name or check.remedy.target
         self._applies = [
             (when.fact, predicates.as_predicate(when.accept), bool(predicates.refs(when.accept)), when.otherwise)
             for when in check.applies
@@ -184,10 +185,10 @@ class Prepared:
         wanted = next(text for its, _, text in verdicts.values() if its == status)
         observed = plain_text.folded(chosen)
         if status == "fail":
-            odd = stats.odd_ones({subject: seen for subject, (_, seen, _) in verdicts.items()})
+            usual, odd = stats.odd_ones({subject: seen for subject, (_, seen, _) in verdicts.items()})
             cap = self._cap(view)
             why = self._why(view, cap, subjects=tuple(chosen))
-            return replace(self._failing(view, observed, wanted, cap, why, chosen), peers=len(of), odd=odd)
+            return replace(self._failing(view, observed, wanted, cap, why, chosen), peers=len(of), odd=odd, usual=usual)
         if status == "pass":
             return replace(self._finding("pass", observed, wanted), peers=len(of))
         found = self._finding(status, reason=observed)
@@ -262,7 +263,7 @@ class Prepared:
         """Make a finding. Its texts come from the host, so they are made safe to print and shortened here."""
         observed, wanted, reason = (plain_text.plain(text, LONGEST) for text in (observed, wanted, reason))
         words = self.check.id, status, self.check.severity, self._title, observed, wanted, reason
-        return Finding(*words, gates=self._gates)
+        return Finding(*words, gates=self._gates, repair=self.check.remedy.repair, cost=self._cost, name=self._name)
 
     def _failing(
         self,

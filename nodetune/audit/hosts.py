@@ -10,7 +10,8 @@ from nodetune.audit import auditor, processes
 from nodetune.audit.selection import Selection
 from nodetune.facts.cache import FactCache
 from nodetune.foundation import parallel
-from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote import payload, pool
 
 PROBE_SECONDS = 20.0

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodetune.foundation.request import RequestError, built, one_of
-from nodetune.hosts.target import ConnectionOptions
+from nodetune.hosts.connection_options import ConnectionOptions
 
 if TYPE_CHECKING:
     from nodetune.audit.selection import Selection

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from nodetune.api.model import Fact, Finding, HostFacts
 from nodetune.audit.evaluate import Prepared, raw
 from nodetune.facts.memo import identities
+from nodetune.foundation import by_key
 
 KIND = ("cpu.model", "gpu.names", "host.kernel")
 """Hosts with the same of these are compared with the first of them. It costs only time where they have little in common."""
@@ -50,10 +51,6 @@ class Judge:
         return tuple(findings)
 
     def _model(self, host: HostFacts) -> _Model:
-        findings, readers = [], dict[str, list[int]]()
-        for number, check in enumerate(self._checks):
-            found, read = check.reading(host)
-            findings.append(found)
-            for name in raw(read):
-                readers.setdefault(name, []).append(number)
-        return _Model(host.facts, tuple(findings), readers)
+        seen = [check.reading(host) for check in self._checks]
+        readers = by_key((name, number) for number, (_, read) in enumerate(seen) for name in raw(read))
+        return _Model(host.facts, tuple([found for found, _ in seen]), readers)

@@ -6,16 +6,19 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nodetune.api.model import HostResult
 from nodetune.audit import auditor
 from nodetune.audit.request import CACHE_MINUTES, AuditRequest
 from nodetune.audit.selection import Selection, comparing
 from nodetune.facts.saved import Rules, Saved
-from nodetune.foundation import show as shows
-from nodetune.foundation import text
-from nodetune.foundation.show import Show
-from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.foundation import stage_output, text
+from nodetune.foundation.stage_output import Show
+from nodetune.hosts.connection_options import ConnectionOptions
+
+if TYPE_CHECKING:
+    from nodetune.hosts.target import Target
 
 # inventories, SSH and Slurm are imported where hosts are reached: saved facts need none of them
 
@@ -37,11 +40,11 @@ def run(request: AuditRequest, selection: Selection, show: Show) -> list[HostRes
 def _saved(path: Path, request: AuditRequest, selection: Selection, show: Show) -> list[HostResult]:
     connection = request.connection
     rules = Rules(request.max_age, named=connection.inventory is not None)
-    saved = Saved(path, connection.inventory, connection.limit, connection.vault)
+    saved = Saved.selected(path, connection)
     judged = (each for each in auditor.audit_files(saved, selection, rules) if connection.wants(each.host))
     if not saved.is_folder:
         return auditor.by_name(judged)
-    return auditor.by_name(shows.counted(show, "audit", judged, sum(map(len, saved.files()))))
+    return auditor.by_name(stage_output.counted(show, "audit", judged, sum(map(len, saved.files()))))
 
 
 def _hosts(request: AuditRequest, selection: Selection, show: Show) -> list[HostResult]:
@@ -84,7 +87,7 @@ def with_facts(
 def saved_with_facts(path: Path, selection: Selection, connection: ConnectionOptions) -> list[HostResult]:
     """Judge saved facts; each result holds them."""
     selection.facts()  # a selection that names nothing must not read as a plan with nothing to do
-    saved = Saved(path, connection.inventory, connection.limit, connection.vault)
+    saved = Saved.selected(path, connection)
     auditor.expect_saved(saved, selection)
     judge = auditor.Auditor(selection)
     known = [each for each in auditor.saved_facts(saved) if connection.wants(each.host)]
@@ -102,7 +105,7 @@ def _taken(
     kept: list[HostResult] = []
     try:
         with closing(running):
-            for result in shows.counted(show, phase, running, len(targets)):
+            for result in stage_output.counted(show, phase, running, len(targets)):
                 kept.append(result)  # noqa: PERF402  (an interrupted extend need not keep what came before)
     except KeyboardInterrupt:
         show.warn(f"\ninterrupted: {len(kept)} of {text.count(len(targets), 'host')} answered")

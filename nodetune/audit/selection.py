@@ -131,8 +131,13 @@ class Selection:
             ),
             set(),
         )
+        from nodetune.api import devices  # saved facts have what they have
+
+        required = evaluate.required_facts(self.candidates)
+        families = {name.partition(".")[0] for name in required}
+        named = {name for family in families for name in devices.NEEDS.get(family, ())}
         compared = evaluate.raw(self._needed().needs())
-        return evaluate.required_facts(self.candidates) | chosen_by | evaluate.raw(changed) | compared | set(ALWAYS)
+        return required | named | chosen_by | evaluate.raw(changed) | compared | set(ALWAYS)
 
     def _needed(self) -> fleet.Collector:
         """Return the comparison of this run, or what saved facts must contain to be compared later."""

@@ -1,13 +1,35 @@
-"""The summary of a run: counts and the exit code. Pure."""
+"""Findings of one cause joined, counts of findings, and the exit code. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-from nodetune.api.model import SEVERITIES, Finding, HostResult
+from nodetune.api.model import NOT_COLLECTED, SEVERITIES, Check, Finding, HostResult
+from nodetune.foundation import text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
+
+if TYPE_CHECKING:
+    from nodetune.api.device import Device
+
+LONGEST = 4000
+"""Longest text about one finding, as in evaluate.py."""
+
+MOST_KNOWN = 4096
+"""Number of groups of findings with one cause that the memo keeps."""
+
+UNREAD = {
+    "too long": ("time was over", "did not return within", "did not answer", "timed out"),
+    "permission": ("needs root", "ermission denied", "not permitted"),
+    "not collected": (NOT_COLLECTED,),
+    "not there": ("o such file",),
+}
+"""Why a fact could not be read → parts of the reasons that say so."""
+
+HOST = ""
+"""The place of a finding that names no device."""
 
 
 @dataclass(frozen=True)
@@ -59,3 +81,142 @@ def exit_code(summary: Summary, fail_on: str) -> int:
     if summary.reached < summary.hosts or any(summary.unknown.get(each) for each in counted):
         return INCOMPLETE
     return FINDINGS if any(summary.failing.get(each) for each in counted) else OK
+
+
+class OneCause:
+    """Joins findings of one cause: on each device, the leading check also reports the others.
+
+    Hosts with the same findings get the same objects.
+    """
+
+    def __init__(self, checks: Iterable[Check]) -> None:
+        self._leaders = {check.id: check.leaders for check in checks if check.part_of}
+        self._known: dict[tuple[Any, ...], tuple[list[Finding], dict[str, Finding]]] = {}
+
+    def joined(self, findings: tuple[Finding, ...], devices: tuple[Device, ...] = ()) -> tuple[Finding, ...]:
+        """Return the findings. Parts that a failing leader reports are marked."""
+        failing = {found.check: found for found in findings if found.status == "fail"}
+        pairs = {
+            check: [each for each in leaders if each in failing and _may_join(failing[check], failing[each])]
+            for check, leaders in self._leaders.items()
+            if check in failing
+        }
+        given = [failing[each] for check, leaders in pairs.items() if leaders for each in (check, *leaders)]
+        if not given:
+            return findings
+        key = *map(id, given), devices if any(found.subjects for found in given) else ()
+        if key not in self._known:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            # holding what is given keeps its id from being used again
+            self._known[key] = given, _Causes(failing, pairs, devices).changed()
+        changed = self._known[key][1]
+        return tuple(changed.get(found.check, found) for found in findings)
+
+
+def _may_join(part: Finding, leader: Finding) -> bool:
+    """Return whether the leader may report the part: one that is more severe, or that alone gates, stays separate."""
+    severer = SEVERITIES.index(part.severity) > SEVERITIES.index(leader.severity)
+    return not severer and (leader.gates or not part.gates)
+
+
+class _Causes:
+    """The causes of the failing findings of one host. `pairs`: check → the leaders that may report it."""
+
+    def __init__(
+        self, failing: Mapping[str, Finding], pairs: Mapping[str, Sequence[str]], devices: tuple[Device, ...]
+    ) -> None:
+        self._failing, place_of = failing, _place_of(devices)
+        self._places = {
+            check: {subject: place_of(subject) for subject in found.subjects} or {HOST: HOST}
+            for check, found in failing.items()
+        }
+        self._above: dict[tuple[str, str], str] = {}
+        for check, leaders in pairs.items():
+            for place in self._places[check].values():
+                covering = [each for each in leaders if self._covers(each, place)]
+                if covering:
+                    self._above[check, place] = covering[0]
+
+    def _covers(self, leader: str, place: str) -> bool:
+        its = self._places[leader].values()
+        return HOST in (place, *its) or place in its
+
+    def _top(self, check: str, place: str) -> str:
+        """Return the leader of a finding at a place, and of that leader, to the last."""
+        its = self._places[check].values()
+        at = place if place in its else next(iter(its))
+        return self._top(self._above[check, at], at) if (check, at) in self._above else check
+
+    def changed(self) -> dict[str, Finding]:
+        """Return the changed findings by check: parts, and leaders whose reason names their parts."""
+        found: dict[str, Finding] = {}
+        parts: dict[str, list[str]] = {}
+        for check in dict.fromkeys(check for check, _ in self._above):
+            places = self._places[check]
+            by = {each: self._top(check, at) for each, at in places.items() if (check, at) in self._above}
+            for leader in dict.fromkeys(by.values()):
+                parts.setdefault(leader, []).append(
+                    self._told(check, leader, [each for each in by if by[each] == leader])
+                )
+            whole = next(iter(by.values())) if len(by) == len(places) else ""
+            found[check] = replace(self._failing[check], part_of=whole, reported_by={} if HOST in by else by)
+        for leader, told in parts.items():
+            mine = found.get(leader, self._failing[leader])
+            reason = "; ".join(filter(None, (mine.reason, "with it: " + ", ".join(told))))
+            found[leader] = replace(mine, reason=reason)
+        return found
+
+    def _told(self, check: str, leader: str, subjects: Sequence[str]) -> str:
+        """Return a part with what was observed, without the device if the leader has only that one."""
+        part = self._failing[check]
+        if HOST in subjects:
+            return f"{check} ({part.observed})"
+        known = any(subject != place for its in (check, leader) for subject, place in self._places[its].items())
+        alone = known and len(subjects) == len(self._failing[leader].subjects) == 1
+        seen = part.subjects[subjects[0]] if alone else text.folded({each: part.subjects[each] for each in subjects})
+        return f"{check} ({seen})"
+
+
+def _place_of(devices: tuple[Device, ...]) -> Callable[[str], str]:
+    """Return the function from a subject to a text that is the same for all names of its device."""
+    if not devices:
+        return str
+    from nodetune.api.devices import Names  # most hosts have no finding about a device
+
+    return Names(devices).key
+
+
+def observed(result: HostResult, found: Finding, subjects: Mapping[str, str] | None = None) -> str:
+    """Return what was observed on a host (at these subjects only), each device by all its names."""
+    if not result.devices:
+        return found.observed if subjects is None else text.folded(subjects)
+    from nodetune.api import devices  # most hosts have no finding about a device
+
+    seen = found.subjects if subjects is None else subjects
+    return text.plain(devices.folded(seen, result.devices, found.repair), LONGEST) if seen else found.observed
+
+
+def unread(reason: str) -> str:
+    """Return which kind of UNREAD the reason of an unknown finding is, or `other`."""
+    kinds = (kind for kind, parts in UNREAD.items() if any(part in reason for part in parts))
+    return next(kinds, "other")
+
+
+def worded(result: HostResult) -> Iterator[Finding]:
+    """Yield the findings of a host as `observed` words them."""
+    return (replace(found, observed=observed(result, found)) if found.subjects else found for found in result.findings)
+
+
+def seen(result: HostResult, found: Finding) -> str:
+    """Return what was observed where no other finding reports it, and what the peers have."""
+    left = {
+        subject: text for subject, text in found.subjects.items() if found.part_of or subject not in found.reported_by
+    }
+    told = observed(result, found, left if len(left) < len(found.subjects) else None)
+    others = found.peers - len(found.odd)
+    if found.odd and others and set(found.odd) <= set(found.subjects):
+        return f"{told} ({others} like it: {found.usual or 'as wanted'})"
+    if left and len(left) < found.peers:
+        return f"{told} ({len(left)} of {found.peers})" if found.odd else told
+    return f"all {found.peers}: {told}" if found.peers > 1 and left else told

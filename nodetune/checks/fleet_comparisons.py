@@ -9,7 +9,8 @@ from functools import cache
 from typing import Any
 
 from nodetune import data
-from nodetune.api import Check, manual
+from nodetune.api import Check, manual, repair
+from nodetune.api.model import COSTS
 
 AREA = "fleet"
 WAYS = GPU, INVENTORY, ALL = "gpu", "inventory", "all"
@@ -44,6 +45,9 @@ class Comparison:
     times: float = 1.0
     below: bool = False
     unit: str = ""
+    unsure: str = ""
+    repair: bool = False
+    cost: str = COSTS[0]
 
     @property
     def needs(self) -> frozenset[str]:
@@ -60,7 +64,8 @@ class Comparison:
             f"Side effects of the fix: None: it only reports.\nSources: {' ; '.join(self.sources)}\n"
         )
         needs = tuple(sorted(self.needs))
-        return Check(None, self.severity, manual(self.next), needs=needs, id=self.id, area=AREA, doc=doc)
+        remedy = repair(self.next) if self.repair else manual(self.next)
+        return Check(None, self.severity, remedy, needs=needs, cost=self.cost, id=self.id, area=AREA, doc=doc)
 
 
 @cache

@@ -41,7 +41,9 @@ class Group(click.Group):
 class Folder(Group):
     """A group whose commands are the files of a folder of this package: it imports one when it is used."""
 
-    folder = "commands"
+    @property
+    def folder(self) -> str:
+        return f"commands/_{self.name}"
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return sorted(self._files())

@@ -9,18 +9,17 @@ from typing import Any
 import click
 
 from nodetune.cli import settings
-from nodetune.cli.host_options import stack
+from nodetune.cli.host_options import FOLDER, stack
 from nodetune.cli.requests import of
 
-_RUNS: dict[str, Any] = {"type": click.Path(path_type=Path, file_okay=False), "metavar": "DIR"}
 runs_folder = click.option(
     "--runs",
     "runs_folder",
     cls=settings.Setting,
     help="Folder of run records. Default: ~/.local/state/nodetune/runs.",
-    **_RUNS,
+    **FOLDER,
 )
-same_runs_folder = click.option("--runs", "runs_folder", help="Folder of run records.", **_RUNS)
+same_runs_folder = click.option("--runs", "runs_folder", help="Folder of run records.", **FOLDER)
 """For a command below one that has --runs: settings are for the one above."""
 
 agree = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation. Required without a terminal.")

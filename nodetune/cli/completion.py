@@ -12,6 +12,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from nodetune.cli import settings
+
 LONGEST = 10.0
 """Maximum seconds: an inventory may be a program that queries a cloud."""
 
@@ -59,29 +61,24 @@ def _ids_and_areas(context: click.Context) -> list[str]:
     return [*sorted({*areas, fleet_comparisons.AREA}), *_ids(context)]
 
 
-def _profiles(_context: click.Context) -> list[str]:
+def _bundled(pattern: str) -> list[str]:
+    """Return the names of files that come with nodetune."""
     from nodetune.foundation import paths
 
-    return sorted(path.stem for path in paths.bundled("config/profiles").glob("*.yml") if path.stem != "base")
-
-
-def _machines(_context: click.Context) -> list[str]:
-    from nodetune.foundation import paths
-
-    return sorted(path.stem for path in paths.bundled("facts/recorded").glob("*.json"))
+    return sorted(path.stem for path in paths.PACKAGE.glob(pattern) if path.stem != "base")
 
 
 def _inventories(_context: click.Context) -> list[str]:
-    from nodetune.hosts import inventory
+    from nodetune.hosts.inventory import selection
 
-    return inventory.known()
+    return selection.known()
 
 
 def _runs(context: click.Context) -> list[str]:
-    from nodetune.remediation import runs
+    from nodetune.remediation.runs import record
 
     above = context.parent.params if context.parent else {}
-    found = [run.id for run in runs.listing(context.params.get("runs_folder") or above.get("runs_folder"))]
+    found = [run.id for run in record.listing(context.params.get("runs_folder") or above.get("runs_folder"))]
     return ["last", *found] if found else []
 
 
@@ -93,10 +90,10 @@ def limit(context: click.Context, parameter: click.Parameter, begun: str) -> lis
 
 
 def _hosts_and_groups(context: click.Context) -> list[str]:
-    from nodetune.hosts import inventory
+    from nodetune.hosts.inventory import selection
 
     given = context.params.get("inventory")
-    found = inventory.targets(given) if given else []
+    found = selection.targets(given, named_by=settings.named_by_project("inventory")) if given else []
     groups = {group for target in found for group in target.groups}
     return [*sorted(groups), *(target.name for target in found if target.name not in groups)]
 
@@ -104,7 +101,7 @@ def _hosts_and_groups(context: click.Context) -> list[str]:
 _names = _quietly(_hosts_and_groups)
 check_id = _quietly(_ids)
 selected = _quietly(_ids_and_areas)
-profiles = _quietly(_profiles)
-saved_facts = _quietly(_machines, files=True)
+profiles = _quietly(lambda _: _bundled("config/profiles/*.yml"))
+saved_facts = _quietly(lambda _: _bundled("facts/recorded/*.json"), files=True)
 inventory = _quietly(_inventories, files=True)
 run = _quietly(_runs)

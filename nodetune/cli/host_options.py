@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
-import os
-import sys
-import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,11 +10,15 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from nodetune.cli import renamed, settings, verbosity
+from nodetune.cli import deprecated, settings, verbosity
 from nodetune.cli.requests import of
-from nodetune.hosts.target import MOST_FORKS, ConnectionOptions, SessionOptions, Vault
+from nodetune.hosts.connection_options import MOST_FORKS, ConnectionOptions, SessionOptions, Vault
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+FILE: dict[str, Any] = {"type": click.Path(path_type=Path, dir_okay=False), "metavar": "FILE"}
+FOLDER: dict[str, Any] = {"type": click.Path(path_type=Path, file_okay=False), "metavar": "DIR"}
+"""Settings of an option for a path that need not exist."""
 
 OLD_TRANSPORTS = {"ssh": "openssh"}
 """Transports of the previous release: on command lines, and in records of runs."""
@@ -49,7 +48,7 @@ def _transport(*slurm: str) -> Callable[[F], F]:
     return click.option(
         "--transport",
         cls=settings.Setting,
-        type=renamed.Choice(["auto", "paramiko", "openssh", *slurm, "local"], was=OLD_TRANSPORTS),
+        type=deprecated.Choice(["auto", "paramiko", "openssh", *slurm, "local"], was=OLD_TRANSPORTS),
         default="auto",
         show_default=True,
         help="How to reach hosts. auto uses paramiko, or OpenSSH if paramiko lacks a feature."
@@ -154,7 +153,11 @@ _to_nodes = _transport("slurm")
 hosts = stack(_which, _forks(), _reached, _transport())
 changed_hosts = stack(_which, _forks(f"; Ansible runs at most {MOST_FORKS}"), _reached, _transport())
 hosts_or_nodes = stack(
-    _which, _forks(), _reached, _to_nodes, renamed.alias("--via", "--transport", values={"ssh": None, "slurm": "slurm"})
+    _which,
+    _forks(),
+    _reached,
+    _to_nodes,
+    deprecated.alias("--via", "--transport", values={"ssh": None, "slurm": "slurm"}),
 )
 
 
@@ -206,19 +209,19 @@ def _connection(typed: HostOptions) -> ConnectionOptions:
                 raise click.UsageError(f"{word} is for SSH only: srun uses the user who runs nodetune")
         inventory, limit = allocation.nodes(inventory, limit)
     asked = typed.ask_become_pass
-    instead = "use sudo without a password (-b), or ansible_become_password"
     return ConnectionOptions(
         inventory=inventory,
+        inventory_named_by=settings.named_by_project("inventory"),
         limit=limit,
         forks=typed.forks,
         transport=typed.transport,
         options=SessionOptions(seconds=typed.timeout, accept_new_host_keys=typed.accept_new_host_keys),
         become=typed.become or asked,
-        become_password=_typed("sudo password", "-K", instead) if asked else None,
+        become_password=_become_password() if asked else None,
         user=typed.user,
         private_key=typed.private_key,
         port=typed.port,
-        vault=_vault(typed.vault_id, typed.vault_password_file, typed.ask_vault_pass),
+        vault=_vault(typed),
         only=only,
         failed_of=str(typed.failed_of or ""),
     )
@@ -231,25 +234,18 @@ FOR_HOSTS = (*FOR_SSH, "vault_id", "vault_password_file", "ask_vault_pass", "inv
 """Options for connections."""
 
 
-def _typed(what: str, option: str, instead: str) -> str:
-    """Ask for a password, on the terminal or standard input. Raise click.UsageError where nobody gives one."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", getpass.GetPassWarning)
-            return str(click.prompt(what, hide_input=True, err=True))
-    except click.Abort:
-        if _has_terminal():
-            raise
-        raise click.UsageError(
-            f"{option} prompts for a password and needs a terminal: without one, {instead}"
-        ) from None
+def _become_password() -> str:
+    from nodetune.cli import passwords
+
+    return passwords.asked("sudo password", "-K", "use sudo without a password (-b), or ansible_become_password")
 
 
-def _has_terminal() -> bool:
-    with suppress(OSError):
-        os.close(os.open("/dev/tty", os.O_RDWR))
-        return True
-    return sys.stdin.isatty()
+def _vault(typed: HostOptions) -> Vault:
+    if not (typed.vault_id or typed.vault_password_file or typed.ask_vault_pass):
+        return Vault()
+    from nodetune.cli import passwords
+
+    return passwords.vault(typed.vault_id, typed.vault_password_file, typed.ask_vault_pass)
 
 
 def _failed_of(path: Path | None) -> frozenset[str] | None:
@@ -263,20 +259,3 @@ def _failed_of(path: Path | None) -> frozenset[str] | None:
         verbosity.note(f"{path}: no hosts failed: nothing to do")
         raise click.exceptions.Exit(0)
     return found
-
-
-def _vault(ids: tuple[str, ...], file: str | None, ask: bool) -> Vault:
-    """Return what opens encrypted inventories. May ask for passwords."""
-    labels = [(label or "default", where) for label, _, where in (each.rpartition("@") for each in ids)]
-    files = [(label, where) for label, where in labels if not where.startswith("prompt")]
-    asked = [label for label, where in labels if where.startswith("prompt")] + (["default"] if ask else [])
-    way = "--ask-vault-pass" if ask else "--vault-id LABEL@prompt", "use --vault-password-file or --vault-id LABEL@FILE"
-    return Vault(
-        tuple(files) + ((("default", file),) if file else ()),
-        tuple((label, _typed(f"vault password ({label})", *way)) for label in asked),
-        (
-            *(word for each in ids for word in ("--vault-id", each)),
-            *(("--vault-password-file", file) if file else ()),
-            *(("--ask-vault-pass",) if ask else ()),
-        ),
-    )

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from nodetune.foundation import file_io
-from nodetune.remediation import runs
+from nodetune.foundation import file_io, text
+from nodetune.remediation.runs import record
 
 SCHEMA = "nodetune.latest/1"
 LARGEST = 1 << 16
@@ -30,12 +30,11 @@ def keep(command: str, asked: str, summary: Mapping[str, Any]) -> None:
 def read(command: str) -> dict[str, Any]:
     """Return what `keep` recorded last; empty if there is nothing that can be read."""
     try:
-        found = json.loads(file_io.read(_path(command), LARGEST))
-    except (OSError, RuntimeError, ValueError, RecursionError):
+        found = text.json_object(file_io.read(_path(command), LARGEST).decode())
+    except (OSError, RuntimeError, ValueError):
         return {}
-    known = isinstance(found, dict) and found.get("schema") == SCHEMA and isinstance(found.get("time"), int)
-    return found if known else {}
+    return found if found.get("schema") == SCHEMA and isinstance(found.get("time"), int) else {}
 
 
 def _path(command: str) -> Path:
-    return runs.place() / f"latest-{command.replace(' ', '-')}.json"
+    return record.place() / f"latest-{command.replace(' ', '-')}.json"

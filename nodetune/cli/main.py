@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from nodetune import __version__
-from nodetune.cli import Folder, renamed
+from nodetune.cli import Folder, deprecated
 from nodetune.foundation import UserError
 from nodetune.foundation.exit_codes import FINDINGS, INTERRUPTED, OK, READER_GONE, USAGE
 
@@ -24,8 +24,10 @@ COLLECTED = 50_000, 20, 100
 class Commands(Folder):
     """The commands of nodetune, also by their old names."""
 
+    folder = "commands"
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return self._renamed(ctx, cmd_name) if cmd_name in renamed.COMMANDS else super().get_command(ctx, cmd_name)
+        return self._moved(ctx, cmd_name) if cmd_name in deprecated.COMMANDS else super().get_command(ctx, cmd_name)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Show the overview where no command is given and something is recorded; else the help."""
@@ -37,12 +39,12 @@ class Commands(Folder):
         return super().parse_args(ctx, args)
 
     def names(self, ctx: click.Context) -> Sequence[str]:
-        return [*renamed.COMMANDS, *self.list_commands(ctx)]
+        return [*deprecated.COMMANDS, *self.list_commands(ctx)]
 
-    def _renamed(self, ctx: click.Context, old: str) -> click.Command | None:
+    def _moved(self, ctx: click.Context, old: str) -> click.Command | None:
         """Return the command that was called `old`."""
-        new = renamed.COMMANDS[old]
-        renamed.notice(ctx, old, " ".join(new))
+        new = deprecated.COMMANDS[old]
+        deprecated.notice(ctx, old, " ".join(new))
         command = self.get_command(ctx, new[0])
         for name in new[1:]:
             command = command.get_command(ctx, name) if isinstance(command, click.Group) else None
@@ -71,9 +73,7 @@ def main() -> None:
         code = _reader_gone()
     except SystemExit as ended:  # click and rich end a broken pipe with 1, which would mean findings
         code = _reader_gone() if ended.code == FINDINGS else ended.code
-    except (ValueError, OSError) as problem:
-        if not _is_for_users(problem):
-            raise
+    except (UserError, OSError) as problem:
         code = _say(_text(problem), USAGE)
     sys.exit(code if isinstance(code, int) else OK)
 
@@ -87,9 +87,8 @@ def _reader_gone() -> int:
 def _text(problem: Exception) -> str:
     """Return the text of an error: file name and problem, without the error number."""
     if isinstance(problem, OSError) and problem.strerror:
-        where = problem.filename or (
-            "standard output" if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO) else ""
-        )
+        full = problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+        where = problem.filename or ("standard output" if full else "")
         return f"{where}: {problem.strerror}" if where else problem.strerror
     return str(problem)
 
@@ -100,11 +99,6 @@ def _prepare_output() -> None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (open until the end)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-
-
-def _is_for_users(problem: Exception) -> bool:
-    """Tell whether the text of an error was written for users: our errors, and system errors about files."""
-    return isinstance(problem, (UserError, OSError))
 
 
 def _say(message: str, code: int) -> int:

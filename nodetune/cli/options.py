@@ -14,14 +14,14 @@ from click.core import ParameterSource
 
 from nodetune.audit.request import AuditRequest
 from nodetune.audit.selection import Selection
-from nodetune.cli import renamed, requests, settings, verbosity
-from nodetune.cli.host_options import HostOptions, changed_hosts, complete, hosts, hosts_or_nodes, stack
+from nodetune.cli import deprecated, requests, settings, verbosity
+from nodetune.cli.host_options import FILE, FOLDER, HostOptions, changed_hosts, complete, hosts, hosts_or_nodes, stack
 from nodetune.cli.requests import of
 from nodetune.config import profile
 from nodetune.foundation import file_io, paths, text
-from nodetune.report import MAKERS
+from nodetune.report import FORMATS
 
-__all__ = ["changed_hosts", "hosts", "hosts_or_nodes", "stack"]
+__all__ = ["FILE", "FOLDER", "changed_hosts", "hosts", "hosts_or_nodes", "stack"]
 """From host_options, for the commands."""
 
 ENDINGS = {
@@ -117,23 +117,35 @@ def _site(paths: tuple[Path, ...]) -> profile.Overlay | None:
     return found
 
 
-requests.BUILT |= {
-    "selection": SelectionOptions,
-    "connection": HostOptions,
-}  # site files are read before a password is asked
+# site files are read before a password is asked
+requests.BUILT |= {"selection": SelectionOptions, "connection": HostOptions}
 
 
-def sorted_numbers(_context: click.Context, _parameter: click.Parameter, typed: tuple[int, ...]) -> tuple[int, ...]:
+def _sorted_numbers(_context: click.Context, _parameter: click.Parameter, typed: tuple[int, ...]) -> tuple[int, ...]:
     """Return each number once."""
     return tuple(sorted(set(typed)))
 
 
-def environment(_context: click.Context, parameter: click.Parameter, typed: tuple[str, ...]) -> dict[str, str]:
+def _environment(_context: click.Context, parameter: click.Parameter, typed: tuple[str, ...]) -> dict[str, str]:
     """Return the variables of NAME=VALUE. Raise click.UsageError."""
     for each in typed:
         if not re.fullmatch(r"[A-Za-z_]\w*=.*", each, re.DOTALL):
             raise click.UsageError(f"{parameter.opts[0]} {text.plain(each)}: write NAME=VALUE")
     return dict(each.split("=", 1) for each in typed)
+
+
+nccl = click.option("--nccl", default="", metavar="PATH", help="Path of libnccl.so.2 on the hosts.")
+
+
+def gpus(told: str) -> Callable[[Any], Any]:
+    """Return --gpu with this help."""
+    number = click.IntRange(0, 1023)
+    return click.option("--gpu", "gpus", type=number, multiple=True, callback=_sorted_numbers, metavar="N", help=told)
+
+
+def environment(told: str) -> Callable[[Any], Any]:
+    """Return --env with this help."""
+    return click.option("--env", multiple=True, callback=_environment, metavar="NAME=VALUE", help=told)
 
 
 def _saved(_context: click.Context, _parameter: click.Parameter, typed: Path | None) -> Path | None:
@@ -197,34 +209,31 @@ def format_option(formats: Sequence[str], *, file: bool = True) -> Callable[[Any
 output = click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    **FILE,
     callback=_writable,
     is_eager=True,
-    metavar="FILE",
     help="Write to this file instead of standard output.",
 )
 output_format = format_option(["text", "json"])
 printed_format = format_option(["text", "json"], file=False)
 rows_format = format_option(["text", "json", "lines", "csv"])
-audit_format = format_option(list(MAKERS))
+audit_format = format_option(list(FORMATS))
 previous = stack(
     click.option(
         "--previous",
-        type=click.Path(path_type=Path, dir_okay=False),
-        metavar="FILE",
+        **FILE,
         help="Mark new and fixed findings since an earlier audit, saved as HTML or JSON (--format html).",
     ),
-    renamed.alias("--since", "--previous"),
+    deprecated.alias("--since", "--previous"),
 )
 measurements = stack(
     click.option(
         "--measurements",
-        type=click.Path(path_type=Path, dir_okay=False),
+        **FILE,
         multiple=True,
-        metavar="FILE",
         help="Add results of nodetune verify --format json to the page (--format html). May be repeated.",
     ),
-    renamed.alias("--measured", "--measurements", multiple=True),
+    deprecated.alias("--measured", "--measurements", multiple=True),
 )
 
 

@@ -15,8 +15,9 @@ from nodetune.cli import last_results
 from nodetune.foundation import text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, TOO_SLOW
 from nodetune.hosts import nodeset
-from nodetune.remediation import runs
-from nodetune.remediation.runs import DONE, RUNNING, Run
+from nodetune.remediation.runs import record
+from nodetune.remediation.runs.files import RunError
+from nodetune.remediation.runs.record import DONE, RUNNING, Run
 from nodetune.report.text.runs import described
 
 CHANGES = ("apply", "rollback", "provision")
@@ -52,7 +53,7 @@ def lines(now: float | None = None) -> list[tuple[str, str]]:
 def _last_run() -> Run | None:
     """Return the last run that changed hosts, if there is one that can be read."""
     try:
-        return next((each for each in runs.listing() if described(each).get("command") in CHANGES), None)
+        return next((each for each in record.listing() if described(each).get("command") in CHANGES), None)
     except (OSError, RuntimeError):  # a folder that cannot be read, or no home at all
         return None
 
@@ -87,11 +88,8 @@ def _audit(about: Known) -> str:
 
 
 def _verify(about: Known) -> str:
-    short = _number(about, "short")
-    hosts = text.count(_number(about, "hosts"), "host")
-    if _none_reached(about):
-        return f"{hosts}{_lost(about)}"
-    return f"{hosts}{_lost(about)}, {short or 'none'} below target"
+    hosts = f"{text.count(_number(about, 'hosts'), 'host')}{_lost(about)}"
+    return hosts if _none_reached(about) else f"{hosts}, {_number(about, 'short') or 'none'} below target"
 
 
 def _guard(about: Known) -> str:
@@ -108,9 +106,8 @@ def _run(run: Run, now: float) -> tuple[str, str]:
     state = ENDED.get(ended, f"exit code {ended}") if about["state"] == DONE and ended else str(about["state"])
     where = text.plain(nodeset.fold(about.get("hosts") or []), 40)
     counts = ", ".join(f"{number} {outcome}" for outcome, number in _outcomes(run).items())
-    told = (
-        f"{text.span(max(0.0, now - _started(run)))} ago, {where}: {state}{f', {counts}' if counts else ''} ({run.id})"
-    )
+    ago = text.span(max(0.0, now - _started(run)))
+    told = f"{ago} ago, {where}: {state}{f', {counts}' if counts else ''} ({run.id})"
     return text.plain(about["command"]), text.plain(told, LONGEST)
 
 
@@ -118,7 +115,7 @@ def _outcomes(run: Run) -> Mapping[str, int]:
     """Return the number of steps of a run with each outcome."""
     try:
         rows = run.document("outcomes")
-    except runs.RunError:
+    except RunError:
         return {}
     return Counter(str(row.get("outcome")) for row in rows if isinstance(row, dict)) if isinstance(rows, list) else {}
 

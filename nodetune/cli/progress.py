@@ -6,78 +6,55 @@ import json
 import sys
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, final
 
 from nodetune.cli import verbosity
-from nodetune.cli.phase import Phase
+from nodetune.cli.phase_state import Display, PhaseState
 from nodetune.foundation import text as plain_text
 
 if TYPE_CHECKING:
-    from nodetune.remediation.ansible import Event
+    from nodetune.remediation.ansible.events import Event
 
 SCHEMA = "nodetune.progress/1"
 LOST = ("failed", "unreachable")
 """Ansible's events for a host on which a task did not succeed."""
 
 
-class Display(Protocol):
-    """Where progress goes."""
-
-    def started(self, run: Phase) -> None: ...
-
-    def stage(self, run: Phase, name: str, hosts: int) -> None: ...
-
-    def step(self, run: Phase, host: str, what: str) -> None: ...
-
-    def host(self, run: Phase, host: str, outcome: str, message: str) -> None: ...
-
-    def finished(self, run: Phase) -> None: ...
-
-
-class Silent:
-    """Shows nothing."""
-
-    def _ignore(self, *_: Any) -> None:
-        return
-
-    started = stage = step = host = finished = _ignore
-
-
-class Events(Silent):
+class Events(Display):
     """Writes one JSON object a line: docs/reports.md#progress."""
 
-    def started(self, run: Phase) -> None:
+    def started(self, run: PhaseState) -> None:
         self._say(run, "started", {"hosts": run.hosts})
 
-    def stage(self, run: Phase, name: str, hosts: int) -> None:
+    def stage(self, run: PhaseState, name: str, hosts: int) -> None:
         self._say(run, "stage", {"stage": name, "hosts": hosts})
 
-    def host(self, run: Phase, host: str, outcome: str, message: str) -> None:
+    def host(self, run: PhaseState, host: str, outcome: str, message: str) -> None:
         told = {"host": host, "outcome": outcome, "message": message, "done": len(run.outcomes), "hosts": run.hosts}
         self._say(run, "host", told)
 
-    def finished(self, run: Phase) -> None:
+    def finished(self, run: PhaseState) -> None:
         told = {"done": len(run.outcomes), "failed": run.failed, "hosts": run.hosts, "seconds": round(run.elapsed, 3)}
         self._say(run, "finished", told)
 
-    def _say(self, run: Phase, event: str, about: Mapping[str, Any]) -> None:
+    def _say(self, run: PhaseState, event: str, about: Mapping[str, Any]) -> None:
         data = {"schema": SCHEMA, "event": event, "phase": run.phase, "time": round(time.time(), 3), **about}
         sys.stderr.write(f"{json.dumps(data)}\n")
         sys.stderr.flush()
 
 
-class Details(Silent):
+class Details(Display):
     """Writes a line for each step of each host (-v)."""
 
-    def stage(self, _run: Phase, name: str, hosts: int) -> None:
+    def stage(self, _run: PhaseState, name: str, hosts: int) -> None:
         verbosity.detail(f"{name}: {plain_text.count(hosts, 'host')}")
 
-    def step(self, _run: Phase, host: str, what: str) -> None:
+    def step(self, _run: PhaseState, host: str, what: str) -> None:
         verbosity.detail(f"{host}: {what}")
 
 
 @final
-class Progress(Phase):
+class Progress(PhaseState):
     """Shows one phase of a run: `with Progress("audit", 12) as shown`.
 
     `plays`: whether a host is done when a play of Ansible's ends there.
@@ -137,7 +114,7 @@ def _display() -> Display:
     if verbosity.is_verbose():
         return Details()
     if chosen == verbosity.NONE or verbosity.is_quiet() or not sys.stderr.isatty():
-        return Silent()
+        return Display()
     from nodetune.cli.progress_bar import Bar
 
     return Bar()

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Column
 from rich.text import Text
 
-from nodetune.cli.phase import Phase
+from nodetune.cli.phase_state import Display, PhaseState
 from nodetune.foundation import parallel, text
 
 DELAY = 1.0
@@ -23,7 +23,7 @@ EARLY = 2.0
 """Seconds before which nothing is known of the time that is left."""
 
 
-class Bar:
+class Bar(Display):
     """Draws one line, and takes it away in the end. Hosts that fail under Ansible stay on the screen."""
 
     def __init__(self) -> None:
@@ -45,26 +45,26 @@ class Bar:
         self._timer = threading.Timer(DELAY, self._show)
         self._timer.daemon = True
 
-    def started(self, run: Phase) -> None:
+    def started(self, run: PhaseState) -> None:
         whole = run.stages or run.hosts
         self._task = self._bar.add_task(run.phase, total=whole, counts=run.counts(), now="", run=run)
         if parallel.processes(run.hosts) == 1:  # a process with threads must not fork: else the first host begins it
             self._timer.start()
 
-    def stage(self, run: Phase, name: str, hosts: int) -> None:
+    def stage(self, run: PhaseState, name: str, hosts: int) -> None:
         self._print(run, f"{name}: {text.count(hosts, 'host')}")
         self._draw(run, completed=len(run.begun) - 1)
 
-    def step(self, run: Phase, host: str, what: str) -> None:
+    def step(self, run: PhaseState, host: str, what: str) -> None:
         self._draw(run, now=text.plain(what if run.hosts == 1 else f"{host}: {what}", 100))
 
-    def host(self, run: Phase, host: str, outcome: str, message: str) -> None:
+    def host(self, run: PhaseState, host: str, outcome: str, message: str) -> None:
         if host in run.lost:
             self._print(run, text.plain(f"{host}: {outcome}: {message}"))
         if not run.stages:
             self._draw(run, completed=len(run.outcomes))
 
-    def finished(self, _run: Phase) -> None:
+    def finished(self, _run: PhaseState) -> None:
         self._timer.cancel()
         with self._lock:
             if self._state == SHOWN:
@@ -77,13 +77,13 @@ class Bar:
                 self._state = SHOWN
                 self._bar.start()
 
-    def _draw(self, run: Phase, completed: float | None = None, now: str | None = None) -> None:
+    def _draw(self, run: PhaseState, completed: float | None = None, now: str | None = None) -> None:
         if run.elapsed >= DELAY:
             self._show()
         shown: dict[str, Any] = {} if now is None else {"now": now}
         self._bar.update(self._task, completed=completed, counts=run.counts(), **shown)
 
-    def _print(self, run: Phase, line: str) -> None:
+    def _print(self, run: PhaseState, line: str) -> None:
         self._draw(run)
         self._bar.console.print(Text(line), soft_wrap=True)
 
@@ -95,7 +95,7 @@ class _Left(progress.ProgressColumn):
     """
 
     def render(self, task: progress.Task) -> Text:
-        run: Phase = task.fields["run"]
+        run: PhaseState = task.fields["run"]
         if run.seconds:
             return Text(f"at most {_clock(max(0.0, run.seconds - run.elapsed))} left")
         if not (task.completed and task.total) or run.elapsed < EARLY:

@@ -11,7 +11,7 @@ import click
 from nodetune.audit.selection import Selection
 from nodetune.cli import settings
 from nodetune.foundation import paths
-from nodetune.hosts.target import ConnectionOptions
+from nodetune.hosts.connection_options import ConnectionOptions
 
 
 def text(connection: ConnectionOptions, facts_path: Path | None = None, selection: Selection | None = None) -> str:

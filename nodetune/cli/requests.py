@@ -5,6 +5,7 @@ An option takes its default and its range from the field of the same name.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, replace
 from typing import Any
@@ -13,25 +14,44 @@ import click
 
 from nodetune.foundation.request import RequestError, limits
 
+
+class NumberRange(click.FloatRange):
+    """A range that NaN is not in: click compares, and no comparison with NaN holds."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        return (
+            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+            if math.isnan(found)
+            else found
+        )
+
+
 BUILT: dict[str, Any] = {}
 """Field → the dataclass of the several options that it is built from. Built last, in this order."""
 
 
-def command(name: str, kind: type[Any]) -> Callable[[Callable[..., Any]], click.Command]:
-    """Declare a command that gets its options as `request`, of this dataclass; it gets other options by their names."""
-    return click.command(name, cls=kind_of(kind))
+def command(
+    name: str, kind: type[Any], typed: type[Any] | None = None
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Declare a command that gets its options as `request`, of this dataclass; it gets other options by their names.
+
+    With `typed`, a dataclass too, it gets the options that are fields of that as `typed`, and nothing is built of them.
+    """
+    return click.command(name, cls=kind_of(kind, typed))
 
 
-def kind_of(kind: type[Any]) -> type[click.Command]:
+def kind_of(kind: type[Any], typed: type[Any] | None = None) -> type[click.Command]:
     """Return the class of such a command."""
-    return type("Command", (_Command,), {"kind": kind})
+    return type("Command", (_Command,), {"kind": kind, "typed": typed})
 
 
 class _Command(click.Command):
     kind: type[Any]
+    typed: type[Any] | None
 
     def invoke(self, ctx: click.Context) -> Any:
-        return ctx.invoke(self.callback, **partition(self.kind, ctx.params)) if self.callback else None
+        return ctx.invoke(self.callback, **partition(self.kind, ctx.params, self.typed)) if self.callback else None
 
 
 def of(kind: type[Any], name: str) -> dict[str, Any]:
@@ -44,19 +64,17 @@ def of(kind: type[Any], name: str) -> dict[str, Any]:
     if "choices" in found:
         return {**taken, "type": click.Choice(found["choices"])}
     if "least" in found:
-        return {
-            **taken,
-            "type": (click.IntRange if found["whole"] else click.FloatRange)(found["least"], found["most"]),
-        }
+        kind_of_range = click.IntRange if found["whole"] else NumberRange
+        return {**taken, "type": kind_of_range(found["least"], found["most"])}
     return taken
 
 
-def partition(kind: type[Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+def partition(kind: type[Any], parameters: Mapping[str, Any], typed: type[Any] | None = None) -> dict[str, Any]:
     """Return the request and what is left of the options. Raise click.UsageError where they contradict each other."""
     rest = dict(parameters)
     raw = {name: _made(built, rest) for name, built in BUILT.items() if name in kind.__dataclass_fields__}
-    if "inventory" in rest:  # a request without a connection: a rollback reaches hosts as its run did
-        rest["typed"] = _made(BUILT["connection"], rest)
+    if typed:
+        rest["typed"] = _made(typed, rest)
     try:
         request = _made(kind, rest)
     except RequestError as problem:

@@ -32,10 +32,11 @@ class SettingsError(UserError):
 
 
 class Given(NamedTuple):
-    """A value of a file, and where it is: nodetune.toml:3."""
+    """A value of a file, where it is (nodetune.toml:3), and whether the file is the folder's, not the user's own."""
 
     value: Any
     where: str
+    of_project: bool
 
 
 class Setting(click.Option):
@@ -72,9 +73,8 @@ class Setting(click.Option):
         except click.BadParameter as problem:
             if not is_implicit(ctx, str(self.name)):
                 raise
-            told = re.sub(
-                r"is not a valid (integer|float) range", lambda kind: f"is not a {_NUMBERS[kind[1]]}", problem.message
-            ).rstrip(".")
+            said = r"is not a valid (integer|float) range"
+            told = re.sub(said, lambda kind: f"is not a {_NUMBERS[kind[1]]}", problem.message).rstrip(".")
             hint = f"give --{self.key} for this command, or change it"
             raise SettingsError(f"{origin(ctx, self)}: {self.key}: {told}: {hint}") from None
 
@@ -98,6 +98,17 @@ def origin(ctx: click.Context, setting: Setting) -> str:
     if source is ParameterSource.ENVIRONMENT:
         return setting.envvar
     return "command line" if source is ParameterSource.COMMANDLINE else "default"
+
+
+def named_by_project(name: str) -> str:
+    """Return where the current folder's file, perhaps of another author, sets an option; empty if it does not."""
+    ctx = click.get_current_context(silent=True)
+    if ctx is None or ctx.get_parameter_source(name) is not ParameterSource.DEFAULT_MAP:
+        return ""
+    given = next(
+        of_files(ctx)[param.key] for param in ctx.command.params if isinstance(param, Setting) and param.name == name
+    )
+    return given.where if given.of_project else ""
 
 
 def announce() -> None:
@@ -177,8 +188,8 @@ def _read(path: Path) -> dict[str, Given]:
         raise SettingsError(f"{shown(path)} is not read: {text.plain(why)}: fix this, or set {VARIABLE}= to disable it")
     content = _content(path)
     data = _table(path, content)
-    lines = _Lines(content, "[tool.nodetune]" if path.name == PROJECT_FILE else "")
-    return {key: _checked(path, key, value, lines) for key, value in data.items()}
+    head = "[tool.nodetune]" if path.name == PROJECT_FILE else ""
+    return {key: _checked(path, key, value, _line_of(key, content, head)) for key, value in data.items()}
 
 
 def _content(path: Path) -> str:
@@ -207,7 +218,7 @@ def _table(path: Path, content: str) -> dict[str, Any]:
         import tomli as tomllib
     try:
         data = tomllib.loads(content)
-    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+    except (ValueError, RecursionError) as problem:  # a number of 5,000 digits is no error of TOML
         raise SettingsError(f"{shown(path)}: not TOML: {text.plain(problem)}") from None
     if path.name != PROJECT_FILE:
         return data
@@ -217,27 +228,18 @@ def _table(path: Path, content: str) -> dict[str, Any]:
     return found
 
 
-class _Lines:
-    """Find the lines of a table's keys: tomllib does not report them."""
-
-    def __init__(self, content: str, head: str) -> None:
-        lines = content.splitlines()
-        self._first = next((number for number, line in enumerate(lines) if line.strip().startswith(head)), 0)
-        self._lines = lines[self._first :]
-
-    def of(self, key: str) -> str:
-        """Return `:LINE`; nothing for a key that is written in another way."""
-        name = re.escape(key)
-        begins = re.compile(rf"""\s*(?:\[?\s*)(?:{name}|"{name}"|'{name}')\s*[=.\]]""")
-        for number, line in enumerate(self._lines, self._first + 1):
-            if begins.match(line):
-                return f":{number}"
-        return ""
+def _line_of(key: str, content: str, head: str) -> str:
+    """Return `:LINE` of a key below a table's head: tomllib does not report it. Nothing for one written in another way."""
+    name, lines = re.escape(key), content.splitlines()
+    begins = re.compile(rf"""\s*(?:\[?\s*)(?:{name}|"{name}"|'{name}')\s*[=.\]]""")
+    first = next((number for number, line in enumerate(lines) if line.strip().startswith(head)), 0)
+    return next((f":{number}" for number, line in enumerate(lines[first:], first + 1) if begins.match(line)), "")
 
 
-def _checked(path: Path, key: str, value: Any, lines: _Lines) -> Given:
+def _checked(path: Path, key: str, value: Any, line: str) -> Given:
     """Return one value of a file. Raise SettingsError."""
-    where = f"{shown(path)}{lines.of(key)}"
+    where = f"{shown(path)}{line}"
+    of_project = VARIABLE not in os.environ and path.parent == Path()
     every = known()
     option = every.get(key)
     if option is None:
@@ -246,16 +248,21 @@ def _checked(path: Path, key: str, value: Any, lines: _Lines) -> Given:
         raise SettingsError(f"{where}: unknown setting {text.plain(key, 60)!r}: {hint}")
     if option.multiple:
         texts = [value] if isinstance(value, str) else value
-        if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
+        if not isinstance(texts, list) or not all(isinstance(each, str) and "\0" not in each for each in texts):
             raise SettingsError(f"{where}: {key}: write a text or a list of texts")
-        return Given([_located(option, path, each) for each in texts], where)
-    return Given(_single(option, path, value, where), where)
+        return Given([_located(option, path, each) for each in texts], where, of_project)
+    return Given(_single(option, path, value, where), where, of_project)
 
 
 def _single(known: Setting, path: Path, value: Any, where: str) -> Any:
     """Return a value of the type that an option takes. Raise SettingsError."""
     wanted, like = _type(known)
-    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool) or not str(value):
+    if (
+        not isinstance(value, wanted)
+        or (isinstance(value, bool) and wanted is not bool)
+        or not str(value)
+        or "\0" in str(value)
+    ):
         raise SettingsError(f"{where}: {known.key}: write {like}")
     return _located(known, path, value) if isinstance(value, str) else value
 

@@ -13,18 +13,15 @@ if TYPE_CHECKING:
 
 
 class Terminal:
-    """Shows on standard error what a stage does (nodetune.foundation.show.Show)."""
+    """Shows on standard error what a stage does (nodetune.foundation.stage_output.Show)."""
 
     def phase(self, name: str, hosts: int, seconds: float = 0.0, stages: int = 0, *, plays: bool = True) -> Progress:
         from nodetune.cli.progress import Progress  # one file of facts has no phase
 
         return Progress(name, hosts, seconds, stages, plays=plays)
 
-    def note(self, text: str) -> None:
-        verbosity.note(text)
-
-    def detail(self, text: str) -> None:
-        verbosity.detail(text)
+    note = staticmethod(verbosity.note)
+    detail = staticmethod(verbosity.detail)
 
     def warn(self, text: str) -> None:
         click.echo(text, err=True)

@@ -34,9 +34,8 @@ def options(function: F) -> F:
         (("-q", "--quiet"), "Print only the result and errors."),
         (("-v", "--verbose"), "Also print what is read from where, and each step of each host with its time."),
     ):
-        function = click.option(*words, is_flag=True, is_eager=True, expose_value=False, callback=_take, help=told)(
-            function
-        )
+        add = click.option(*words, is_flag=True, is_eager=True, expose_value=False, callback=_take, help=told)
+        function = add(function)
     return function
 
 

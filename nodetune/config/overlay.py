@@ -167,7 +167,7 @@ def overrides_of(file: LocatedYaml, known: set[str], *at: str) -> tuple[dict[str
     given: Any = file.data or {}
     for key in at:
         given = (given or {}).get(key) or {}
-    patterns = [key for key in given if _is_pattern(key)]
+    patterns = [key for key in given if isinstance(key, str) and any(sign in key for sign in "*?[")]
     found: dict[str, Any] = {}
     lines: dict[str, int] = {}
     for pattern in patterns:
@@ -184,10 +184,6 @@ def overrides_of(file: LocatedYaml, known: set[str], *at: str) -> tuple[dict[str
                 found[check_id] = _override(file, check_id, given[check_id], known, (*at, check_id))
                 lines[check_id] = file.line(*at, check_id)
     return found, lines
-
-
-def _is_pattern(check_id: Any) -> bool:
-    return isinstance(check_id, str) and any(sign in check_id for sign in "*?[")
 
 
 def _matching(file: LocatedYaml, pattern: str, change: Any, known: set[str], at: tuple[str, ...]) -> set[str]:
@@ -214,12 +210,7 @@ def _override(file: LocatedYaml, check_id: Any, given: Any, known: Iterable[str]
         changed["accept"] = _predicate(file, changed["accept"], *at, "accept")
         _refuse_number(file, check_id, changed["accept"], *at, "accept")
     if "set" in given:
-        changed["set"] = _value(file, changed["set"], *at, "set")
+        changed["set"] = predicates.operand_from_data(changed["set"])
+        for name in predicates.refs(changed["set"]):
+            known_fact(file, name, *at, "set")
     return changed
-
-
-def _value(file: LocatedYaml, given: Any, *path: Any) -> Any:
-    found = predicates.operand_from_data(given)
-    for name in predicates.refs(found):
-        known_fact(file, name, *path)
-    return found

@@ -132,11 +132,8 @@ def resolve(names: tuple[str, ...], site: Overlay | None = None) -> Profile:
                 selected[check_id] = every[check_id]
             else:
                 _change(selected, gate, check_id, change)
-    gates = {
-        check.id
-        for check in selected.values()
-        if gate.get(check.id, check.severity == "critical" and check.stability == "stable")
-    }
+    by_default = {check.id: check.severity == "critical" and check.stability == "stable" for check in selected.values()}
+    gates = {check_id for check_id, default in by_default.items() if gate.get(check_id, default)}
     shown = (*names, *([site.name] if site else []))
     return Profile(shown, tuple(selected.values()), frozenset(gates), site.waivers if site else ())
 

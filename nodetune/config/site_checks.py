@@ -1,7 +1,7 @@
 """Checks that a site declares in its own file.
 
-A sysctl, a file under /sys, a file's content, a service's state, a kernel argument, a line of /etc/nccl.conf, or any
-fact, which is judged but not fixed.
+A sysctl, a file under /sys, a file's content, a service's state, a kernel argument, a line of /etc/nccl.conf, or an Xid
+or any fact, which are judged but not fixed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from nodetune.api import predicates, remedies
 from nodetune.api.facts_view import FactsView
 from nodetune.api.model import Check, Remedy
 from nodetune.api.predicates import Predicate, Where
+from nodetune.checks.shared import site_xids
 from nodetune.checks.shared.nccl_settings import effective
 from nodetune.facts.validation import shape_of
 from nodetune.foundation.yaml_lines import LocatedYaml
 
-KINDS = ("sysctl", "sysfs", "file", "service", "kernel_arg", "nccl_conf", "fact")
-MANUAL = ("fact", "file")
-"""Kinds without a fix: `manual` says what to do instead."""
+KINDS = ("sysctl", "sysfs", "file", "service", "kernel_arg", "nccl_conf", "xid", "fact")
+MANUAL = ("fact", "file", "xid")
+"""Kinds without a fix: `manual` or `repair` says what to do instead."""
 
 NOT_SET = "not set"
 SERVICE_STATES = {
@@ -52,21 +53,24 @@ def _check(file: LocatedYaml, number: int, given: Any) -> Check:
     subject = given[kind]
     if kind == "fact" and shape_of(subject) is None:
         file.fail(f"unknown fact {subject!r}: nodetune facts lists the facts of a host", *at, "fact")
-    if kind == "fact" and "set" in given:
-        file.fail("a fact is judged but not fixed: remove `set`", *at, "set")
-    if "manual" in given and kind not in MANUAL:
-        file.fail(f"manual is for {' and '.join(MANUAL)}, which nodetune does not fix: remove it", *at, "manual")
+    if kind in ("fact", "xid") and "set" in given:
+        file.fail(f"a{'n Xid' if kind == 'xid' else ' fact'} is judged but not fixed: remove `set`", *at, "set")
     source, remedy = _fact_and_remedy(kind, subject)
-    remedy = remedies.manual(str(given["manual"])) if "manual" in given else remedy
-    title = str(given.get("title", f"{subject} differs from the site's wanted value"))
+    for word in [word for word in ("manual", "repair") if word in given]:
+        if kind not in MANUAL:
+            file.fail(f"{word} is for {', '.join(MANUAL)}, which nodetune does not fix: remove it", *at, word)
+        remedy = remedies.repair(str(given[word])) if word == "repair" else remedies.manual(str(given[word]))
+    wanted = given.get("set")
+    told = f"Xid {subject}" if kind == "xid" else subject
+    title = str(given.get("title", f"{told} differs from the site's wanted value"))
     doc = f"{title}\n\nWhy it matters: {given.get('why', 'a rule of this site')}\nSources: {file.file}\n"
     return Check(
         **source,
         accept=_accept(file, kind, given["accept"], *at, "accept"),
-        set=_text(given.get("set")) if kind == "nccl_conf" else given.get("set"),
+        set=str(wanted) if kind == "nccl_conf" and wanted is not None else wanted,
         severity=given.get("severity", "medium"),
         remedy=remedy,
-        absent="fail",
+        absent="skip" if kind == "xid" else "fail",
         id=given["id"],
         area="site",
         doc=doc,
@@ -88,14 +92,14 @@ def _accept(file: LocatedYaml, kind: str, given: Any, *path: Any) -> Predicate:
         file.fail(str(problem), *path)
 
 
-def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
-
-
-def _fact_and_remedy(kind: str, subject: str) -> tuple[dict[str, Any], Remedy]:
+def _fact_and_remedy(kind: str, subject: Any) -> tuple[dict[str, Any], Remedy]:
     """Return the source of the check's value (fact, or needs and observe), and its remedy."""
     if kind == "nccl_conf":
         return {"needs": ("nccl.settings",), "observe": partial(_nccl_setting, subject)}, remedies.nccl_conf(subject)
+    if kind == "xid":
+        return site_xids.source(subject), remedies.manual(
+            "Look the Xid up in NVIDIA's catalogue, or change the site file."
+        )
     if kind == "fact":
         return {"fact": subject}, remedies.manual("Set it to the site's wanted value, or change the site file.")
     if kind == "sysctl":

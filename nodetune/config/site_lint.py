@@ -117,11 +117,8 @@ def unreachable(whole: Overlay) -> Iterator[Problem]:
     names = profile.named([name for name in whole.profile or ("training",) if name in profile.shipped()])
     for layer in (*whole.layers(), *whole.sections):
         resolved = {check.id: check for check in profile.resolve(names, site.for_section(whole, layer)).checks}
-        said = {
-            check_id
-            for check_id, change in layer.checks.items()
-            if isinstance(change, dict) and {"accept", "set"} & set(change)
-        }
+        changed = {check_id: set(change) for check_id, change in layer.checks.items() if isinstance(change, dict)}
+        said = {check_id for check_id, keys in changed.items() if {"accept", "set"} & keys}
         for check_id in said | {check.id for check in layer.add}:
             told = contradiction(resolved[check_id]) if check_id in resolved else ""
             if told:
@@ -141,11 +138,9 @@ def contradiction(check: Check) -> str:
     accept = predicates.as_predicate(check.accept)
     value = str(check.set) if check.remedy.kind == "kernel_arg" else check.set
     value = site_checks.as_numbers(value) if nccl else value
-    return (
-        ""
-        if accept.test(value)
-        else _told(text.setting(check.set, check.unit), accept.describe(lambda each: text.value(each, check.unit)))
-    )
+    if accept.test(value):
+        return ""
+    return _told(text.setting(check.set, check.unit), accept.describe(lambda each: text.value(each, check.unit)))
 
 
 def _same_number(check: Check) -> bool:

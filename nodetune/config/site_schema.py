@@ -35,9 +35,8 @@ def check(file: LocatedYaml) -> None:
 
     if file.data is None:
         return
-    found = [
-        each for error in Draft202012Validator(json.loads(schema())).iter_errors(file.data) for each in _problems(error)
-    ]
+    errors = Draft202012Validator(json.loads(schema())).iter_errors(file.data)
+    found = [each for error in errors for each in _problems(error)]
     if not isinstance(file.data, dict):
         file.fail(found[0][0])
     for message, *path in sorted(dict.fromkeys(found), key=lambda each: (file.line(*each[1:]), -len(each), each[0])):

@@ -28,13 +28,10 @@ def _one(finding: Finding, waiver: Waiver | None, today: str) -> Finding:
     if waiver is None or finding.status != "fail":
         return finding
     if today > waiver.until:
-        return replace(finding, reason=_joined(finding.reason, f"the waiver of {waiver.owner} ended on {waiver.until}"))
+        ended = f"the waiver of {waiver.owner} ended on {waiver.until}"
+        return replace(finding, reason=f"{finding.reason}; {ended}" if finding.reason else ended)
     reason = f"{waiver.reason} ({waiver.owner}, until {waiver.until})"
     return replace(finding, status="waived", reason=reason)
-
-
-def _joined(*parts: str) -> str:
-    return "; ".join(part for part in parts if part)
 
 
 def covers(pattern: str, host: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from nodetune.foundation import by_key
+
 ADDED, GONE, CHANGED, UNREAD = "added", "gone", "changed", "unread"
 NEW = "new"
 
@@ -52,8 +54,6 @@ def folded(changes: Iterable[Change]) -> list[tuple[Change, list[str], list[str]
         hosts.setdefault(each.host, []).append(each.subject)
     found = []
     for change, hosts in alike.values():
-        devices: dict[tuple[str, ...], list[str]] = {}
-        for host, subjects in hosts.items():
-            devices.setdefault(tuple(subjects), []).append(host)
+        devices = by_key((tuple(subjects), host) for host, subjects in hosts.items())
         found += [(change, names, [each for each in subjects if each]) for subjects, names in devices.items()]
     return found

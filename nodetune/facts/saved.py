@@ -8,12 +8,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from nodetune.api.model import HostFacts, HostResult
 from nodetune.facts import document
-from nodetune.foundation import paths, text
-from nodetune.hosts.target import Target, Vault
+from nodetune.foundation import by_key, paths, text
+from nodetune.hosts.connection_options import ConnectionOptions, Vault
+
+if TYPE_CHECKING:
+    from nodetune.hosts.target import Target
 
 MISSED = 2
 """Maximum age of a file as a multiple of its renewal interval: one run may fail."""
@@ -118,10 +121,7 @@ def whose(found: Iterable[Path], hosts: Iterable[str] | None) -> tuple[dict[str,
 
 
 def _by_short(names: Iterable[str]) -> Mapping[str, list[str]]:
-    known: dict[str, list[str]] = {}
-    for name in names:
-        known.setdefault(name.partition(".")[0], []).append(name)
-    return known
+    return by_key((name.partition(".")[0], name) for name in names)
 
 
 def _other(host: str, files: Mapping[str, list[str]], hosts: Mapping[str, list[str]]) -> str:
@@ -139,21 +139,30 @@ def missing(host: str, folder: Path) -> HostResult:
 
 @dataclass(frozen=True)
 class Saved:
-    """`spec` and `limit` are those of `--inventory` and `--limit`; without them, all files are selected."""
+    """`spec` and `limit` are those of `--inventory` and `--limit`; without them, all files are selected.
+
+    `named_by` is the place in a project's settings that names the inventory.
+    """
 
     path: Path
     spec: str | None = None
     limit: str | None = None
     vault: Vault | None = None
+    named_by: str = ""
+
+    @staticmethod
+    def selected(path: Path, connection: ConnectionOptions) -> Saved:
+        """Return the saved facts of the hosts that the options select."""
+        return Saved(path, connection.inventory, connection.limit, connection.vault, connection.inventory_named_by)
 
     @cached_property
     def targets(self) -> list[Target] | None:
         """Return the inventory's hosts within the limit; None without an inventory. Raise InventoryError."""
         if not self.spec:
             return None
-        from nodetune.hosts import inventory  # saved facts seldom come with one
+        from nodetune.hosts.inventory import selection  # saved facts seldom come with one
 
-        return inventory.targets(self.spec, self.limit, self.vault)
+        return selection.targets(self.spec, self.limit, self.vault, self.named_by)
 
     @property
     def is_folder(self) -> bool:

@@ -30,10 +30,7 @@ def stream(path: Path) -> Iterator[TextIO]:
             yield file
         partial.replace(path)
     except OSError as problem:
-        if problem.filename in (
-            None,
-            str(partial),
-        ):  # a full disk names no file, and the partial one nobody has asked for
+        if problem.filename in (None, str(partial)):  # a full disk names no file; nobody has asked for the partial one
             raise OSError(problem.errno, problem.strerror, str(path)) from None
         raise
     finally:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from nodetune.foundation import UserError
+
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -18,3 +20,13 @@ def shared(name: str) -> Path:
 def bundled(name: str) -> Path:
     """Return a file or folder inside the package (profiles, machines, schemas)."""
     return PACKAGE / name
+
+
+def source_of(module: str, package: str) -> str:
+    """Return the source of an installed module. Raise UserError."""
+    import importlib.util  # here: few commands send one
+
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        raise UserError(f"{module} is not installed here: install {package}")
+    return Path(spec.origin).read_text("utf-8")

@@ -20,14 +20,12 @@ class RequestError(UserError):
 
 def limited(default: T, least: float, most: float | None = None, *, whole: bool = True) -> T:
     """Return a field for a number from `least` to `most`."""
-    found: T = field(default=default, metadata={"least": least, "most": most, "whole": whole})
-    return found
+    return field(default=default, metadata={"least": least, "most": most, "whole": whole})
 
 
 def one_of(default: T, choices: Iterable[str]) -> T:
     """Return a field for one of these words."""
-    found: T = field(default=default, metadata={"choices": tuple(choices)})
-    return found
+    return field(default=default, metadata={"choices": tuple(choices)})
 
 
 def built() -> Any:
@@ -37,8 +35,7 @@ def built() -> Any:
 
 def part(kind: Callable[[], T]) -> T:
     """Return a field whose value is a dataclass: its fields are options too."""
-    found: T = field(default_factory=kind, metadata={"part": kind})
-    return found
+    return field(default_factory=kind, metadata={"part": kind})
 
 
 def limits(kind: Any, name: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def agreed(values: Iterable[Any]) -> Any:
     return value if seen.total() >= 4 and count * 4 >= seen.total() * 3 else None
 
 
-def odd_ones(seen: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the subjects that differ from the value that at least three quarters of four or more peers share."""
+def odd_ones(seen: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Return the value that at least three quarters of four or more peers share, and the subjects that differ from it."""
     common = agreed(seen.values())
-    return () if common is None else tuple(subject for subject, value in seen.items() if value != common)
+    return common or "", () if common is None else tuple(subject for subject, value in seen.items() if value != common)

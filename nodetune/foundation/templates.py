@@ -12,8 +12,7 @@ from nodetune.foundation import paths, text
 
 def render(template: str, **known: Any) -> str:
     """Fill in templates/NAME. A missing value is an error."""
-    rendered: str = _templates().get_template(template).render(**known)
-    return rendered
+    return str(_templates().get_template(template).render(**known))
 
 
 @cache

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from nodetune.foundation import by_key
+
 _BINARY = ("", "KiB", "MiB", "GiB", "TiB", "PiB")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"
@@ -41,19 +43,12 @@ def size(number: int) -> str:
         if abs(amount) < 1024 or unit == _BINARY[-1]:
             break
         amount /= 1024
-    return f"{_three_digits(amount)} {unit}" if unit else f"{number} bytes"
-
-
-def _three_digits(amount: float) -> str:
-    return f"{amount:.0f}" if abs(amount) >= 999.5 else f"{amount:.3g}"
-
-
-def _as_bytes(number: Any) -> str:
-    return size(int(number))
+    three_digits = f"{amount:.0f}" if abs(amount) >= 999.5 else f"{amount:.3g}"
+    return f"{three_digits} {unit}" if unit else f"{number} bytes"
 
 
 _UNITS: dict[str, Callable[[Any], str]] = {
-    "bytes": _as_bytes,
+    "bytes": lambda number: size(int(number)),
     "KiB": lambda number: size(int(number) * 1024),
     "MiB": lambda number: size(int(number) << 20),
     "Mb/s": lambda number: f"{number / 1000:g} Gb/s" if number >= 1000 else f"{number:g} Mb/s",
@@ -79,14 +74,10 @@ def value(item: Any, unit: str = "") -> str:
 def _number(item: float, unit: str) -> str:
     if unit in _UNITS:
         return _UNITS[unit](item)
-    return f"{_plain_number(item)} {unit}".strip()
-
-
-def _plain_number(item: float) -> str:
-    """Return a number without an exponent where it is large."""
-    if isinstance(item, float) and abs(item) < 1e15:
-        return f"{item:.0f}" if abs(item) >= 999_999.5 else f"{item:g}"
-    return str(item)
+    shown = str(item)
+    if isinstance(item, float) and abs(item) < 1e15:  # without an exponent where it is large
+        shown = f"{item:.0f}" if abs(item) >= 999_999.5 else f"{item:g}"
+    return f"{shown} {unit}".strip()
 
 
 def setting(item: Any, unit: str = "") -> str:
@@ -102,19 +93,22 @@ def own_settings(text: str) -> dict[str, Any]:
     """Read the settings line of one of nodetune's files; empty if the line is missing."""
     for line in text.splitlines():
         if line.startswith(SETTINGS):
-            try:
-                found = json.loads(line.removeprefix(SETTINGS))
-            except (ValueError, RecursionError):
-                return {}
-            return found if isinstance(found, dict) else {}
+            return json_object(line.removeprefix(SETTINGS))
     return {}
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """Parse a JSON object; empty for any other text."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def folded(seen: Mapping[str, str]) -> str:
     """Group subjects by observed value: `GPU0-6: on · GPU7: off`."""
-    groups: dict[str, list[str]] = {}
-    for subject, text in seen.items():
-        groups.setdefault(text, []).append(subject)
+    groups = by_key((text, subject) for subject, text in seen.items())
     return " · ".join(f"{names(subjects)}: {text}" if text else names(subjects) for text, subjects in groups.items())
 
 

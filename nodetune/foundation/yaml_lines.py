@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     import yaml
 
 
+MOST_PARTS = 100_000
+"""Limit for the parts of a file. Aliases of aliases multiply: nine levels of nine are a billion."""
+
+
 class FileError(UserError):
     """A file written by people is invalid; the text is one line: file, line, fault, and what to do."""
 
@@ -123,6 +127,10 @@ def _convert(loader: yaml.SafeLoader, node: yaml.Node, path: tuple[Any, ...], fo
     import yaml
 
     found.lines.setdefault(path, node.start_mark.line + 1)
+    if len(found.lines) > MOST_PARTS:
+        raise yaml.MarkedYAMLError(
+            problem=f"more than {MOST_PARTS} parts with its aliases", problem_mark=node.start_mark
+        )
     if isinstance(node, yaml.SequenceNode):
         return [_convert(loader, each, (*path, number), found) for number, each in enumerate(node.value)]
     if not isinstance(node, yaml.MappingNode):

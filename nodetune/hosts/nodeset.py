@@ -23,15 +23,11 @@ def _fold(hosts: tuple[str, ...]) -> str:
     odd: list[str] = []
     for host in hosts:
         (odd if set(host) & set("[]{}!&^,@:* \t%/") or not host else plain).append(host)
-    folded = _folded(plain)
-    return ",".join(([folded] if folded else []) + sorted(odd))
-
-
-def _folded(names: list[str]) -> str:
     try:
-        return str(NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP))
+        folded = str(NodeSet.fromlist(plain, resolver=RESOLVER_NOGROUP))
     except (NodeSetException, ValueError, OverflowError):
-        return ",".join(sorted(names))
+        folded = ",".join(sorted(plain))
+    return ",".join(([folded] if folded else []) + sorted(odd))
 
 
 def unfold(text: str) -> list[str]:

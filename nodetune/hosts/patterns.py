@@ -31,9 +31,8 @@ def expand(text: str) -> list[str]:
 
 def _is_single(part: str) -> bool:
     """Return whether a part is a plain name, or an IPv6 address in brackets."""
-    return ("[" not in part and "]" not in part) or re.fullmatch(
-        r"(\S+@)?\[[0-9A-Fa-f.%\w]*:[0-9A-Fa-f:.%\w]*\](:\d+)?", part
-    ) is not None
+    address = r"(\S+@)?\[[0-9A-Fa-f.%\w]*:[0-9A-Fa-f:.%\w]*\](:\d+)?"
+    return ("[" not in part and "]" not in part) or re.fullmatch(address, part) is not None
 
 
 def _unfold(part: str) -> list[str]:

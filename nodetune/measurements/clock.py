@@ -10,13 +10,11 @@ Statistic: the median of the readings, which begin when the load is a second old
 Manually: turbostat --interval 1 during a load on all cores (column Bzy_MHz).
 """
 
-import os
 import re
 import time
 
 from nodetune.onhost import files
-from nodetune.onhost.worker import die_with
-from . import numa
+from . import numa, on_cpus
 from . import report as reporting
 
 SECONDS = 45.0
@@ -117,35 +115,15 @@ def _number(path):
     return int(text) if text.isdigit() else 0
 
 
-class Load:
+class Load(on_cpus.Load):
     """A process on each CPU that only computes."""
 
     def __init__(self, cpus):
-        self._cpus = cpus
-        self._pids = []
-
-    def __enter__(self):
-        own = os.getpid()
-        for cpu in self._cpus:
-            pid = os.fork()
-            if pid == 0:
-                _compute_for_ever(own, cpu)
-            self._pids.append(pid)
-        return self
-
-    def __exit__(self, *problem):
-        for pid in self._pids:
-            os.kill(pid, 9)
-            os.waitpid(pid, 0)
+        on_cpus.Load.__init__(self, cpus, _compute)
 
 
-def _compute_for_ever(parent, cpu):
-    """Compute in a loop and never return."""
-    try:
-        die_with(parent)
-        os.sched_setaffinity(0, [cpu])
-        number = 1
-        while True:
-            number = number * 1103515245 + 12345 & 0x7FFFFFFF
-    finally:
-        os._exit(1)
+def _compute(cpu):
+    numa.run_on([cpu])
+    number = 1
+    while True:
+        number = number * 1103515245 + 12345 & 0x7FFFFFFF

@@ -133,8 +133,7 @@ def cached(handle, size):
 
 def settings(device):
     """Return the kernel's settings: {"read_ahead_kb", and the dirty limits in force}."""
-    text = files.text("/sys/class/bdi/{}:{}/read_ahead_kb".format(os.major(device), os.minor(device)))
-    found = {"read_ahead_kb": int(text)} if text.isdigit() else {}
-    limits = {name: files.text("/proc/sys/vm/" + name) for name in DIRTY}
-    found.update((name, int(text)) for name, text in limits.items() if text.isdigit() and int(text))
-    return found
+    ahead = files.number("/sys/class/bdi/{}:{}/read_ahead_kb".format(os.major(device), os.minor(device)))
+    limits = {name: files.number("/proc/sys/vm/" + name) for name in DIRTY}
+    found = {name: limit for name, limit in limits.items() if limit}
+    return found if ahead is None else dict(found, read_ahead_kb=ahead)

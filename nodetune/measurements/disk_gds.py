@@ -14,6 +14,7 @@ Manually: CUFILE_ALLOW_COMPAT_MODE=false gdsio -D DIR -d 0 -w 8 -s 1G -i 1M -x 0
 import os
 import re
 
+from nodetune.onhost import files
 from . import disk, disk_files, tool
 from . import report as reporting
 
@@ -61,14 +62,10 @@ def numbers(options):
     """Return the GPUs to measure: the given ones, or all that the driver has. Raise SkipError if there are none."""
     if options.get("gpus"):
         return [int(gpu) for gpu in options["gpus"]]
-    found = [name for name in _names("/proc/driver/nvidia/gpus") if ":" in name]
+    found = [name for name in files.names("/proc/driver/nvidia/gpus") if ":" in name]
     if not found:
         raise reporting.SkipError("no NVIDIA GPU or no driver on this host")
     return list(range(len(found)))
-
-
-def _names(folder):
-    return os.listdir(folder) if os.path.isdir(folder) else []
 
 
 def _one(report, how, gpu, about):

@@ -42,11 +42,7 @@ def measure(options, report):
         return
     report.step("loading cuBLASLt")
     library = cublaslt.Library(options.get("library"), found[0].driver.version)
-    ready = []
-    for gpu in found:
-        report.step("{}: preparing products".format(gpu.name))
-        with gpus.apart(report, gpu.name):
-            ready.append(Product(gpu, library, plan))
+    ready = gpus.prepared(found, report, "preparing products", lambda gpu: Product(gpu, library, plan))
     for metric, run in (("bf16", _rested), ("bf16_sustained", _sustained)):
         if ready and (metric == "bf16" or plan.seconds):
             report.step("products on " + ", ".join(product.gpu.name for product in ready))

@@ -36,11 +36,7 @@ def measure(options, report):
     if not found:
         return
     library = cublaslt.Library(options.get("library"), found[0].driver.version)
-    ready = []
-    for gpu in found:
-        report.step("{}: preparing products".format(gpu.name))
-        with gpus.apart(report, gpu.name):
-            ready.append(gemm.Product(gpu, library, plan))
+    ready = gpus.prepared(found, report, "preparing products", lambda gpu: gemm.Product(gpu, library, plan))
     report.step("energy of products on " + ", ".join(product.gpu.name for product in ready))
     with gpu_settings.held(wanted, [product.gpu.seen for product in ready]):
         taken = _stretches(plan, ready, float(options.get("settle", 1.0)), int(options.get("repeats", 3)))

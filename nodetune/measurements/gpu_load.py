@@ -35,11 +35,7 @@ SM_CLOCK = 1
 
 def measure(options, report):
     seconds, settle = float(options.get("seconds", 8)), float(options.get("settle", 2))
-    loads = []
-    for gpu in gpus.opened(options, report):
-        report.step("{}: preparing a load".format(gpu.name))
-        with gpus.apart(report, gpu.name):
-            loads.append(Load(gpu))
+    loads = gpus.prepared(gpus.opened(options, report), report, "preparing a load", Load)
     if not loads:
         return
     report.step("load on " + ", ".join(load.gpu.name for load in loads))

@@ -23,12 +23,7 @@ SEED = 17
 
 def measure(options, report):
     found = gpus.opened(options, report)
-    running = []
-    for gpu in found:
-        report.step("{}: copying within its memory".format(gpu.name))
-        with gpus.apart(report, gpu.name):
-            running.append(Copy(gpu, options))
-    for copy in running:
+    for copy in gpus.prepared(found, report, "copying within its memory", lambda gpu: Copy(gpu, options)):
         report.step("{}: copying within its memory".format(copy.gpu.name))
         with gpus.apart(report, copy.gpu.name):
             copy.finish(report)

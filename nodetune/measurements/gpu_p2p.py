@@ -31,11 +31,7 @@ def measure(options, report):
     found = gpus.opened(options, report)
     if len(found) < 2:
         raise reporting.SkipError("two GPUs are needed, found {}".format(len(found)))
-    ends = {}
-    for gpu in found:
-        report.step("{}: preparing".format(gpu.name))
-        with gpus.apart(report, gpu.name):
-            ends[int(gpu.name[3:])] = End(gpu, options)
+    ends = {end.number: end for end in gpus.prepared(found, report, "preparing", lambda gpu: End(gpu, options))}
     for one, other in pairs(sorted(ends), only):
         _pair(Pair(ends[one], ends[other], options), options.get("both", True), only, report)
 

@@ -8,8 +8,9 @@ import contextlib
 import os
 import threading
 
+from nodetune.onhost import files
 from nodetune.onhost import nvml as onhost
-from . import cuda, cuda_gpu, gpu_others, numa
+from . import cuda, cuda_gpu, gpu_other_load, numa
 from . import report as reporting
 
 DRIVER_GPUS = "/proc/driver/nvidia/gpus"
@@ -26,7 +27,7 @@ def opened(options, report, watched=True):
     found = _named(cuda_gpu.devices(driver), known(report))
     wanted = _wanted(options.get("gpus"), found)
     usable = [gpu for gpu in wanted if not _partitioned(gpu, report)]
-    watch = gpu_others.Watch([gpu.seen for gpu in usable]) if watched else None
+    watch = gpu_other_load.Watch([gpu.seen for gpu in usable]) if watched else None
     _open(usable, report)
     if watch:
         watch.start()
@@ -58,8 +59,7 @@ def known(report):
             return {bdf(library.nvmlDeviceGetPciInfo(each.handle).busId): each for each in seen}
         except library.NVMLError:
             pass
-    names = sorted(os.listdir(DRIVER_GPUS)) if os.path.isdir(DRIVER_GPUS) else []
-    return {bdf(name): Seen("GPU{}".format(number)) for number, name in enumerate(names)}
+    return {bdf(name): Seen("GPU{}".format(number)) for number, name in enumerate(files.names(DRIVER_GPUS))}
 
 
 class Seen:
@@ -170,6 +170,16 @@ def apart(report, subject, metric=None):
         report.failed(str(problem), subject, metric)
     except reporting.SkipError as reason:
         report.skip(str(reason), subject, metric)
+
+
+def prepared(found, report, doing, make):
+    """Return what `make` makes of each GPU. Report those for which it fails, and continue with the others."""
+    made = []
+    for gpu in found:
+        report.step("{}: {}".format(gpu.name, doing))
+        with apart(report, gpu.name):
+            made.append(make(gpu))
+    return made
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ Started by srun, all hosts are given the plans of all: {"plans": [plans], "hosts
 Events in this order for each measurement (`report` has those of the measurement itself):
 {"begin": {…}}, then {"step"}, {"note"}, {"record"}, {"tell"} as they come and {"done"} when the process is gone, with
 the load by
-`others` did meanwhile (others.py), and at last {"end": {…}}.
+`others` did meanwhile (other_load.py), and at last {"end": {…}}.
 Heard: {"told": {"number", "from", "topic", "data"}} and {"gone": index of a host}, with srun also the "plan" whose group it
 is for.
 """
@@ -20,7 +20,7 @@ import time
 
 from nodetune.onhost import one_reader
 from nodetune.onhost.worker import prctl
-from . import others, temporary, worker
+from . import other_load, temporary, worker
 from . import report as reporting
 
 MARK = "ntverify:"
@@ -90,7 +90,7 @@ class Supervisor:
         name, seconds = item["name"], item.get("seconds") or deadline_of(item["name"])
         start = time.monotonic()
         self._say("step", name, "starting")
-        watch = others.Watch()
+        watch = other_load.Watch()
         running = worker.Measurement(name, item.get("options") or {}, seconds, self._group)
         try:
             for message in self._kept():

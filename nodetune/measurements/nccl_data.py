@@ -51,7 +51,7 @@ class Data:
 
     def wrong(self, base, blocks):
         """Count the words of some blocks (offset, bytes, whose, phase) that are wrong."""
-        self._write(self.wrong_words, bytes(8))
+        self.gpu.put(self.wrong_words, bytes(8))
         for offset, size, whose, phase in blocks:
             self._over("compare", base + offset, size, whose, phase)
         self.gpu.wait()
@@ -68,10 +68,5 @@ class Data:
             period = nccl_ops.summed(self.ranks, self.limit) if whose is None else nccl_ops.values(whose, self.limit)
             tile = nccl_ops.tile(period, self.kind)
             self._tiles[whose] = self.gpu.allocate(len(tile))
-            self._write(self._tiles[whose], tile)
+            self.gpu.put(self._tiles[whose], tile)
         return self._tiles[whose]
-
-    def _write(self, address, data):
-        """Write data and wait: a copy from pageable memory may return before the data has arrived."""
-        self.gpu.put(address, data)
-        self.gpu.wait()

@@ -40,7 +40,7 @@ def factor(name, ranks):
 
 
 def share(name, size, ranks):
-    """Return the bytes of the call's count: all of `size`, or a rank's part of it."""
+    """Return the bytes of the call's count, which NCCL logs: all of `size`, or a rank's part of it."""
     if name in ("all_reduce", "sendrecv"):
         return size // WORD * WORD
     return size // ranks // ALIGNMENT * ALIGNMENT
@@ -56,11 +56,6 @@ def bandwidths(name, size, seconds, ranks):
     """Return (algbw, busbw) in GB/s."""
     algbw = size / seconds / 1e9
     return algbw, algbw * factor(name, ranks)
-
-
-def logged_bytes(name, size, ranks):
-    """Return the bytes as NCCL's log counts them."""
-    return share(name, size, ranks)
 
 
 # Data

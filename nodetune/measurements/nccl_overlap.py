@@ -82,17 +82,13 @@ class Rank(nccl_rank.Rank):
                     wrong_everywhere=int(agreed[0]))  # fmt: skip
 
     def _told(self, case, alone, means, iterations):
-        log = self._log.read()
-        name = nccl_ops.LOGGED.get(case["name"])
-        size = nccl_ops.logged_bytes(case["name"], case["size"], self.ranks)
         return {
             "alone": alone,
             "gemm_alone": means[0],
             "seconds": means[1::2],
             "gemm": means[2::2],
             "iterations": iterations,
-            "path": log.path(),
-            "chosen": log.chosen(name, size) if name else {},
+            **self._logged(case),
         }
 
     def _computing_alone(self):

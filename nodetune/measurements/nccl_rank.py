@@ -13,7 +13,7 @@ import time
 
 from nodetune.onhost import files
 
-from . import cuda, cuda_gpu, gpu_others, gpus, nccl_api, nccl_data, nccl_log, nccl_ops
+from . import cuda, cuda_gpu, gpu_other_load, gpus, nccl_api, nccl_data, nccl_log, nccl_ops
 from . import report as reporting
 
 SHORTEST_REPEAT, LONGEST_REPEAT = 0.002, 0.3
@@ -63,7 +63,7 @@ def look_around(options, out):
     names = sorted(free, key=lambda name: int(name[3:]))
     if not names:
         raise reporting.SkipError("MIG is on: NCCL does not work between MIG instances")
-    others = gpu_others.Watch(each for each in devices if each.name in free).told()
+    others = gpu_other_load.Watch(each for each in devices if each.name in free).told()
     found = {"gpus": names, "nccl": nccl.version, "library": nccl.path, "free": free, "others": others}
     tell.say("found", found)
 
@@ -78,7 +78,7 @@ def take_part(job, out, given, make=None):
     tell.step("loading NCCL")
     rank = (make or Rank)(job, nccl_api.load(job.get("nccl")), log, tell)
     rank.prepare()
-    tell.say("ready", rank.identity().hex() if job["rank"] == 0 else None)
+    tell.say("ready", rank.nccl.unique_id().hex() if job["rank"] == 0 else None)
     tell.step("waiting for the other ranks")
     identity = bytes.fromhex(given.readline().decode("ascii").strip())
     if not identity:
@@ -131,9 +131,6 @@ class Rank:
         for buffer in (self.sent, self.received):  # zeros would move faster than data: less power
             self.data.lay(buffer, largest, self.rank, 0)
 
-    def identity(self):
-        return self.nccl.unique_id()
-
     def join(self, identity):
         self.communicator = self.nccl.join(identity, self.ranks, self.rank)
 
@@ -167,16 +164,19 @@ class Rank:
         return max(self._last, each if self._pace else 0.0)
 
     def _found(self, case, times, iterations, wrong, wrong_everywhere):
-        log = self._log.read()
-        name = nccl_ops.LOGGED.get(case["name"])
         return {
             "seconds": times,
             "iterations": iterations,
             "wrong": wrong,
             "wrong_everywhere": wrong_everywhere,
-            "path": log.path(),
-            "chosen": log.chosen(name, nccl_ops.logged_bytes(case["name"], case["size"], self.ranks)) if name else {},
+            **self._logged(case),
         }
+
+    def _logged(self, case):
+        """Return what NCCL's log says of a case: the path of the data, and what it chose for it."""
+        log, name = self._log.read(), nccl_ops.LOGGED.get(case["name"])
+        chosen = log.chosen(name, nccl_ops.share(case["name"], case["size"], self.ranks)) if name else {}
+        return {"path": log.path(), "chosen": chosen}
 
     def _checked(self, case, once):
         """Count the words that are wrong here."""
@@ -211,7 +211,6 @@ class Rank:
     def agree(self, values):
         """Return the sums of some numbers over all ranks."""
         self.gpu.put(self.small, struct.pack("<{}d".format(len(values)), *values))
-        self.gpu.wait()
         self._reduce(self.small, self.small, len(values), nccl_api.FLOAT64)
         self.wait()
         return list(struct.unpack("<{}d".format(len(values)), self.gpu.fetch(self.small, 8 * len(values))))

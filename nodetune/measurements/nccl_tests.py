@@ -90,7 +90,7 @@ def _tell(found, name, asked, subject, count, log, report):
         if wrong:
             report.failed("{}: {} elements of {} bytes, by nccl-tests".format(gpus.WRONG, wrong, size), subject, name)
         elif asked["in_place"] in (None, in_place):
-            chosen = log.chosen(nccl_ops.LOGGED.get(name), nccl_ops.logged_bytes(name, size, count))
+            chosen = log.chosen(nccl_ops.LOGGED.get(name), nccl_ops.share(name, size, count))
             about = {"nccl": log.version, "program": "nccl-tests", "gpus": count, "nodes": 1, "dtype": asked["dtype"]}
             about.update(
                 nccl_results.described(case, path, chosen), iterations=asked["iterations"], checked=asked["check"]

@@ -6,7 +6,7 @@ import os
 import platform
 import re
 
-from nodetune.onhost import cpu_list
+from nodetune.onhost import cpu_list, files
 
 from . import report
 
@@ -23,24 +23,16 @@ ALLOWED = frozenset(os.sched_getaffinity(0))
 """The CPUs that this process may use, read before any function here restricts them."""
 
 
-def _read(path):
-    with open(path) as file:
-        return file.read()
-
-
 def numbers():
     """Return the nodes of this machine, with or without CPUs; empty if the kernel has none."""
-    try:
-        return sorted(int(name[4:]) for name in os.listdir(NODES) if re.match(r"node\d+$", name))
-    except OSError:
-        return []
+    return sorted(int(name[4:]) for name in files.names(NODES) if re.match(r"node\d+$", name))
 
 
 def nodes():
     """Return {node: [CPUs that this process may use]}, only nodes with such CPUs; {0: all of them} without NUMA."""
     found = {}
     for number in numbers():
-        cpus = [cpu for cpu in cpu_list.parse(_read("{}/node{}/cpulist".format(NODES, number))) if cpu in ALLOWED]
+        cpus = [cpu for cpu in cpu_list.parse(files.text("{}/node{}/cpulist".format(NODES, number))) if cpu in ALLOWED]
         if cpus:
             found[number] = cpus
     return found or {0: sorted(ALLOWED)}
@@ -50,10 +42,7 @@ def cores(cpus):
     """Sort the CPUs so that one thread of each core comes first, then the others."""
     seen, first, others = set(), [], []
     for cpu in cpus:
-        try:
-            threads = _read("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list".format(cpu)).strip()
-        except OSError:
-            threads = str(cpu)
+        threads = files.text("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list".format(cpu)) or str(cpu)
         (others if threads in seen else first).append(cpu)
         seen.add(threads)
     return first, others
@@ -61,11 +50,9 @@ def cores(cpus):
 
 def free_bytes(node):
     """Return the available memory of a node: free memory and reclaimable page cache."""
-    try:
-        text = _read("{}/node{}/meminfo".format(NODES, node))
-    except OSError:
-        text = _read("/proc/meminfo")
-        return int(re.search(r"MemAvailable:\s+(\d+)", text).group(1)) << 10
+    text = files.text("{}/node{}/meminfo".format(NODES, node))
+    if not text:
+        return int(re.search(r"MemAvailable:\s+(\d+)", files.text("/proc/meminfo")).group(1)) << 10
     sizes = {name: int(kb) for name, kb in re.findall(r"(\w+(?:\(\w+\))?):\s+(\d+) kB", text)}
     return sum(sizes.get(name, 0) for name in ("MemFree", "Inactive(file)", "SReclaimable")) << 10
 
@@ -73,9 +60,8 @@ def free_bytes(node):
 def distance(one, other):
     """Return the distance from the firmware: 10 is local; None if unknown."""
     try:
-        row = [int(part) for part in _read("{}/node{}/distance".format(NODES, one)).split()]
-        return row[numbers().index(other)]
-    except (OSError, ValueError, IndexError):
+        return int(files.text("{}/node{}/distance".format(NODES, one)).split()[numbers().index(other)])
+    except (ValueError, IndexError):
         return None
 
 
@@ -106,20 +92,6 @@ def allocate_on(node):
         raise report.MeasurementError("memory of NUMA node {}: {}".format(node, os.strerror(problem)))
 
 
-def bind(node):
-    """Bind this thread to the CPUs of a node, and memory that it touches from now on to that node.
-
-    Raise report.MeasurementError if this process may not use any of its CPUs, or if the kernel forbids it.
-    """
-    cpus = nodes().get(node)
-    if not cpus:
-        raise report.MeasurementError(
-            "no CPU of NUMA node {} may be used here (cpuset, or a node without CPUs)".format(node)
-        )
-    run_on(cpus)
-    allocate_on(node)
-
-
 def node_of(address):
     """Return the node of the page at a (touched) address, or None if unknown."""
     found = ctypes.c_int(-1)
@@ -131,10 +103,9 @@ def gpu_node(bdf):
     """Return the NUMA node of a PCI device (`00000000:18:00.0` or `0000:18:00.0`), or None if unknown."""
     domain, _, rest = bdf.lower().partition(":")
     try:
-        node = int(_read("/sys/bus/pci/devices/{:04x}:{}/numa_node".format(int(domain, 16), rest)))
-    except (OSError, ValueError):
+        return files.number("/sys/bus/pci/devices/{:04x}:{}/numa_node".format(int(domain, 16), rest))
+    except ValueError:  # not an address
         return None
-    return node if node >= 0 else None
 
 
 def _call(name, *arguments):

@@ -49,25 +49,20 @@ def kept_free():
     return (online - services if services else set()) | set(cpu_list.parse(files.text(ISOLATED)))
 
 
-class Tasks:
-    """One busy process for each CPU. The scheduler may move them, as it does the services of a host."""
+class Load:
+    """A process for each CPU that does work(CPU), which has no end, for the time of a context."""
 
-    def __init__(self, cpus):
-        self._cpus = cpus
+    def __init__(self, cpus, work):
+        self._cpus, self._work = cpus, work
         self._pids = []
 
     def __enter__(self):
-        own, before = os.getpid(), os.sched_getaffinity(0)
-        try:
-            run_there(self._cpus)
-        except OSError as problem:
-            raise reporting.MeasurementError("system tasks cannot be simulated here: {}".format(problem.strerror))
-        for _ in self._cpus:
+        own = os.getpid()
+        for cpu in self._cpus:
             pid = os.fork()
             if pid == 0:
-                _busy(own)
+                _for_ever(own, self._work, cpu)
             self._pids.append(pid)
-        os.sched_setaffinity(0, before)
         return self
 
     def __exit__(self, *problem):
@@ -76,15 +71,36 @@ class Tasks:
             os.waitpid(pid, 0)
 
 
-def _busy(parent):
-    """Work in bursts of system calls, and never return."""
+def _for_ever(parent, work, cpu):
     try:
         die_with(parent)
-        with open("/dev/zero", "rb", buffering=0) as zero:
-            while True:
-                zero.read(1 << 16)
+        work(cpu)
     finally:
         os._exit(1)
+
+
+class Tasks(Load):
+    """One busy process for each CPU. The scheduler may move them, as it does the services of a host."""
+
+    def __init__(self, cpus):
+        Load.__init__(self, cpus, _busy)
+
+    def __enter__(self):
+        before = os.sched_getaffinity(0)
+        try:
+            run_there(self._cpus)
+        except OSError as problem:
+            raise reporting.MeasurementError("system tasks cannot be simulated here: {}".format(problem.strerror))
+        Load.__enter__(self)
+        os.sched_setaffinity(0, before)
+        return self
+
+
+def _busy(_cpu):
+    """Work in bursts of system calls."""
+    with open("/dev/zero", "rb", buffering=0) as zero:
+        while True:
+            zero.read(1 << 16)
 
 
 def each(cpus, seconds, act):

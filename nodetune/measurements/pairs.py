@@ -15,6 +15,7 @@ import socket
 import struct
 import time
 
+from nodetune.onhost import files
 from . import report as reporting
 from . import tool
 
@@ -273,9 +274,5 @@ def listening():
 
 def speed(interface):
     """Return the stated speed of a link in Gb/s, or None if unknown."""
-    try:
-        with open("/sys/class/net/{}/speed".format(interface)) as file:
-            mbits = int(file.read())
-    except (OSError, ValueError):
-        return None
-    return mbits / 1000 if mbits > 0 else None
+    mbits = files.number("/sys/class/net/{}/speed".format(interface))
+    return mbits / 1000 if mbits else None

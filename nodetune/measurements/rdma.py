@@ -79,10 +79,10 @@ def ports(options):
     siw) state a rate (2.5) that means nothing.
     """
     found = {}
-    for device in sorted(os.listdir(CLASS)) if os.path.isdir(CLASS) else []:
+    for device in files.names(CLASS):
         if options.get("devices") and device not in options["devices"]:
             continue
-        for port in sorted(os.listdir("{}/{}/ports".format(CLASS, device))):
+        for port in files.names("{}/{}/ports".format(CLASS, device)):
             folder = "{}/{}/ports/{}/".format(CLASS, device, port)
             software = not os.path.exists("{}/{}/device".format(CLASS, device))
             rate = None if software else _rate(files.text(folder + "rate"))
@@ -103,14 +103,10 @@ def _rate(text):
 
 def gid_index(folder):
     """Return the index of a RoCE port's RoCE v2 address with IPv4, else of any RoCE v2 address, or None."""
-    types = sorted((int(name) for name in _names(folder + "/gid_attrs/types") if name.isdigit()))
+    types = sorted((int(name) for name in files.names(folder + "/gid_attrs/types") if name.isdigit()))
     routable = [each for each in types if files.text("{}/gid_attrs/types/{}".format(folder, each)) == "RoCE v2"]
     mapped = [each for each in routable if files.text("{}/gids/{}".format(folder, each)).startswith(IPV4_MAPPED)]
     return (mapped or routable or [None])[0]
-
-
-def _names(folder):
-    return os.listdir(folder) if os.path.isdir(folder) else []
 
 
 def command(program, options, name, port):
@@ -167,9 +163,8 @@ def _ask(report, options, what, pair):
 
 def stay_near(name):
     """Run programs started from now on near a port's adapter: from the far node, a fast adapter is slower."""
-    node = files.text("{}/{}/device/numa_node".format(CLASS, name.partition("/")[0]))
-    layout = numa.nodes()
-    numa.run_on(layout.get(int(node) if node.isdigit() else -1) or [cpu for cpus in layout.values() for cpu in cpus])
+    node, layout = files.number("{}/{}/device/numa_node".format(CLASS, name.partition("/")[0])), numa.nodes()
+    numa.run_on(layout.get(node) or [cpu for cpus in layout.values() for cpu in cpus])
 
 
 def explained(data):

@@ -13,6 +13,7 @@ Manually: CUDA_DEVICE_ORDER=PCI_BUS_ID ib_write_bw -d DEVICE -i PORT --use_cuda=
 
 import os
 
+from nodetune.onhost import files
 from . import numa, rdma, tool
 from . import report as reporting
 
@@ -62,7 +63,7 @@ def command(program, options, about, port, dmabuf):
 
 def gpus():
     """Return the PCI addresses of the GPUs, in the order in which CUDA counts them by address."""
-    return sorted(os.listdir(PROC)) if os.path.isdir(PROC) else []
+    return files.names(PROC)
 
 
 def lanes(found, addresses, every):

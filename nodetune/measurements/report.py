@@ -34,7 +34,7 @@ class Report:
     """Given to each measurement. Threads of one process may share it; forked processes must not.
 
     `hosts` are the names of the hosts of the run and `self` is this one's index; a run on its own has one host.
-    `since` is a monotonic time, `seconds` how long after it the process is killed. `gpu_watch` is the gpu_others.Watch of
+    `since` is a monotonic time, `seconds` how long after it the process is killed. `gpu_watch` is the gpu_other_load.Watch of
     the GPUs that it has taken.
     """
 

@@ -35,6 +35,7 @@ MOST_PROCESSES = 8
 STREAMS = (1, 16)
 MSS = 1448
 """Default if iperf3 does not report it: for an MTU of 1500."""
+MTU = "/sys/class/net/{}/mtu"
 DROPS = ("rx_dropped", "rx_missed_errors", "rx_crc_errors", "rx_fifo_errors", "tx_dropped")
 
 
@@ -82,7 +83,12 @@ def _ask(program, options, report, pair):
     here, there, known, at_once = pair
     address, gbits = pairs.way_to(known, there)
     interface = pairs.interface_to(address)
-    about = {"link": gbits, "interface": interface, "mtu": _mtu(interface), "pairs_at_once": at_once}
+    about = {
+        "link": gbits,
+        "interface": interface,
+        "mtu": files.number(MTU.format(interface)),
+        "pairs_at_once": at_once,
+    }
     about.update(address=address, network=options.get("network"))
     ports = pairs.ports_of(known.get("ports"), there)
     ends = [(address, port) for port in ports[: _processes(options, gbits)]]
@@ -106,8 +112,8 @@ def streams_of(options):
 
 def drops(interface):
     """Return what an interface has dropped so far, by the kernel's counters."""
-    found = {name: files.text("/sys/class/net/{}/statistics/{}".format(interface, name)) for name in DROPS}
-    return {name: int(text) for name, text in found.items() if text.isdigit()}
+    found = {name: files.number("/sys/class/net/{}/statistics/{}".format(interface, name)) for name in DROPS}
+    return {name: count for name, count in found.items() if count is not None}
 
 
 def _measure(program, options, ends, way):
@@ -151,11 +157,3 @@ def read(text):
         }
     except (ValueError, KeyError, TypeError) as problem:
         raise reporting.MeasurementError("unexpected answer of iperf3 ({!r})".format(problem))
-
-
-def _mtu(interface):
-    try:
-        with open("/sys/class/net/{}/mtu".format(interface)) as file:
-            return int(file.read())
-    except (OSError, ValueError):
-        return None

@@ -76,6 +76,24 @@ def finish(process, seconds, called=None):
     return process.returncode, out, errors
 
 
+def lines(argv, seconds, **more):
+    """Yield the lines that a command (full path first) prints. When its time is over, end it. Raise CommandError."""
+    import subprocess
+
+    process, end, rest = start(argv, stderr=subprocess.DEVNULL, **more), time.monotonic() + seconds, b""
+    try:
+        while select.select([process.stdout], [], [], max(0.0, end - time.monotonic()))[0]:
+            data = os.read(process.stdout.fileno(), 1 << 16)
+            if not data or time.monotonic() > end:
+                break
+            whole = (rest + data).split(b"\n")
+            rest = whole.pop()
+            for line in whole:
+                yield text(line)
+    finally:
+        stop(process)
+
+
 def stop(process):
     """End a command that was started here. If it is stuck in the kernel, leave it behind: waiting would block us."""
     if process.returncode is None:

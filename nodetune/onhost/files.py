@@ -12,6 +12,20 @@ def text(path):
         return ""
 
 
+def number(path):
+    """Return the whole number in a file; None if it cannot be read, or is another text or less than zero."""
+    content = text(path)
+    return int(content) if content.isdigit() else None
+
+
+def names(folder):
+    """Return the sorted names in a folder; none if it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
 def write_all(handle, data):
     """Write all of it. Raise OSError."""
     while data:

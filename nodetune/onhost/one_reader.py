@@ -4,7 +4,7 @@ import collections
 import os
 import time
 
-from . import effort
+from . import process_time
 
 POLL_SECONDS = 0.01
 LONGEST_NAME = 15
@@ -54,7 +54,7 @@ def in_words(rival):
 def _still(pid, watched):
     """Look at a process again. Return the seconds for which it has done nothing."""
     try:
-        watched.setdefault(pid, effort.Effort(pid)).look()
+        watched.setdefault(pid, process_time.ProcessTime(pid)).look()
     except (OSError, IndexError):
         return 0.0  # it has ended meanwhile
     return watched[pid].still

@@ -11,7 +11,7 @@ from collections import Counter
 
 from nodetune.onhost import cpu_list
 
-from . import cpu_isolation, read
+from . import cpu_isolation, cpu_power, read
 
 CPUS = "/sys/devices/system/cpu"
 INTEL_PSTATE = CPUS + "/intel_pstate"
@@ -42,30 +42,27 @@ def collect(names, step):
     step("/proc/cpuinfo")
     online = cpu_list.parse(read.text(CPUS + "/online"))
     processors = _processors(read.text("/proc/cpuinfo", CPUINFO_LONGEST))
-    for name, fact in _counts(online):
-        yield name, fact
-    for name, fact in _identity(processors):
-        yield name, fact
-    for name, fact in _topology(processors, online):
-        yield name, fact
+    yield from _counts(online)
+    yield from _identity(processors)
+    yield from _topology(processors, online)
     step("CPU frequency")
-    for name, fact in _frequency():
-        yield name, fact
+    yield from _frequency()
     for name, leaf in (("governor", "scaling_governor"), ("epp", "energy_performance_preference")):
         if name in names:
             yield name, _over_cpus(online, "cpufreq/" + leaf, "no frequency control for the CPUs here")
     step("idle states")
     yield "dma_latency_us", _latency_limit()
     if "idle_states" in names:
-        yield "idle_states", _idle_states(online)
+        yield "idle_states", read.tried(_idle_states, online)
     step("thermal throttle counters")
     if "throttle_events" in names:
         yield "throttle_events", _throttle_events(processors)
+    step("CPU power limits")
+    yield "power_limits", read.tried(cpu_power.limits)
     step("CPU isolation")
-    for name, fact in cpu_isolation.facts():
-        yield name, fact
+    yield from cpu_isolation.facts()
     step("thread settings")
-    yield "thread_settings", _thread_settings()
+    yield "thread_settings", read.tried(_thread_settings)
 
 
 def _processors(content):
@@ -197,14 +194,11 @@ def _idle_states(cpus):
     """Return {"C6": {"latency_us": 170, "enabled_on": "0-63"}}; an empty text if no CPU may enter the state."""
     folder = "{}/cpu{}/cpuidle/".format(CPUS, cpus[0])
     found = {}
-    try:
-        for state in read.names_in(folder):
-            switch = CPUS + "/cpu{}/cpuidle/" + state + "/disable"
-            enabled = [cpu for cpu in cpus if read.text(switch.format(cpu)) == "0"]
-            latency = int(read.text(folder + state + "/latency"))
-            found[read.text(folder + state + "/name")] = {"latency_us": latency, "enabled_on": cpu_list.fold(enabled)}
-    except OSError as problem:
-        return read.unread("{}: {}".format(folder, read.why(problem)))
+    for state in read.names_in(folder):
+        switch = CPUS + "/cpu{}/cpuidle/" + state + "/disable"
+        enabled = [cpu for cpu in cpus if read.text(switch.format(cpu)) == "0"]
+        latency = int(read.text(folder + state + "/latency"))
+        found[read.text(folder + state + "/name")] = {"latency_us": latency, "enabled_on": cpu_list.fold(enabled)}
     return read.value(found) if found else read.absent("no CPU idle driver here")
 
 
@@ -228,14 +222,11 @@ def _throttle_events(processors):
 def _thread_settings():
     """Return OMP, MKL and similar settings in files that every login or service reads: {"FILE:LINE NAME": "4"}."""
     found = {}
-    try:
-        for path in THREAD_FILES + tuple(_files_in(THREAD_FOLDERS)):
-            for number, line in read.numbered_lines(path):
-                if line[:1] not in ("#", ";") and not line.startswith("unset"):
-                    for name, setting in THREAD_SETTING.findall(line):
-                        found["{}:{} {}".format(path, number, name)] = setting
-    except OSError as problem:
-        return read.unread("thread settings: {}".format(read.why(problem)))
+    for path in THREAD_FILES + tuple(_files_in(THREAD_FOLDERS)):
+        for number, line in read.numbered_lines(path):
+            if line[:1] not in ("#", ";") and not line.startswith("unset"):
+                for name, setting in THREAD_SETTING.findall(line):
+                    found["{}:{} {}".format(path, number, name)] = setting
     return read.value(found)
 
 

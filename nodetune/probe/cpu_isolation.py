@@ -20,8 +20,8 @@ def facts():
     for name in ("isolated", "nohz_full"):
         path = "/sys/devices/system/cpu/" + name
         yield name, read.file_fact(path, lambda content: content.replace("(null)", "").strip())
-    yield "cpusets", _cpusets()
-    yield "allowed_cpus", _allowed_cpus()
+    yield "cpusets", read.tried(_cpusets)
+    yield "allowed_cpus", read.tried(_allowed_cpus)
 
 
 def _cpusets():
@@ -34,13 +34,10 @@ def _cpusets():
     if not read.exists(root):
         return read.absent("no cpuset control groups here")
     found = {}
-    try:
-        for name in read.names_in(root):
-            path = os.path.join(root, name, leaf)
-            if read.exists(path):
-                found[name] = _group(cpu_list.parse(read.text(path)))
-    except OSError as problem:
-        return read.unread("{}: {}".format(root, read.why(problem)))
+    for name in read.names_in(root):
+        path = os.path.join(root, name, leaf)
+        if read.exists(path):
+            found[name] = _group(cpu_list.parse(read.text(path)))
     return read.value(found)
 
 
@@ -54,21 +51,13 @@ def _allowed_cpus():
     Example: {"system.slice": {"cpus": "0-3", "count": 4, "file": …, "line": …}}.
     """
     found = {}
-    try:
-        for unit in GROUPS:
-            for path in _unit_files(unit):
-                for number, line in read.numbered_lines(path):
-                    name, _, setting = line.partition("=")
-                    if name.strip() == "AllowedCPUs":
-                        _add_allowed(found, unit, setting, file=path, line=number)
-    except OSError as problem:
-        return read.unread("AllowedCPUs=: {}".format(read.why(problem)))
+    for unit in GROUPS:
+        for path in read.with_drop_ins(UNIT_FOLDERS, unit):
+            for number, line in read.numbered_lines(path):
+                name, _, setting = line.partition("=")
+                if name.strip() == "AllowedCPUs":
+                    _add_allowed(found, unit, setting, file=path, line=number)
     return read.value(found)
-
-
-def _unit_files(unit):
-    own = [os.path.join(folder, unit) for folder in UNIT_FOLDERS if read.exists(os.path.join(folder, unit))][:1]
-    return own + read.first_that_wins([os.path.join(folder, unit + ".d") for folder in UNIT_FOLDERS], ".conf")
 
 
 def _add_allowed(found, unit, setting, **place):

@@ -20,7 +20,8 @@ MOST_COUNTERS = 20000
 SPARE = 1 << 16
 """Bytes that a driver may write beyond its reported number of counters: the number of queues may change."""
 COUNTERS = re.compile(
-    r"(rx_packets_phy|rx_discards_phy|rx_prio\d_buf_discard|tx_pause_storm_(warning|error)_events) ?$"
+    r"(rx_packets_phy|rx_discards_phy|rx_prio\d_buf_discard|tx_pause_storm_(warning|error)_events"
+    r"|tx_vport_rdma_unicast_packets|tx_prio\d_packets) ?$"
 )
 """Counters that standard statistics lack: RoCE bypasses the kernel, and so do its lost packets."""
 RTM_GETDCB = 78

@@ -9,7 +9,7 @@ import json
 import os
 import re
 
-from nodetune.onhost import room
+from nodetune.onhost import nvml_limits
 from nodetune.onhost.nvml import DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, OF_DRIVER, OF_GPU, decoded, explain
 from . import gpu_facts, nvlink, nvml, read
 from .gpu_facts import ON_OFF
@@ -21,8 +21,7 @@ LOCKS = "/run/nodetune/gpu-locks.json"
 
 
 def collect(names, step):
-    for name, fact in _from_proc(step):
-        yield name, fact
+    yield from _from_proc(step)
     if "locks" in names:
         yield "locks", read.file_fact(LOCKS, _locks)
     step("pynvml")
@@ -31,7 +30,7 @@ def collect(names, step):
     except ImportError as problem:
         yield "nvml", read.unread("pynvml cannot be imported: {}".format(problem))
         return
-    lacking = room.lacking()
+    lacking = nvml_limits.lacking()
     if lacking:
         for name in ("nvml", "nvml_status", "count", "driver_version"):
             yield name, read.unread("NVML was not asked: " + lacking)
@@ -40,14 +39,12 @@ def collect(names, step):
     try:
         library.nvmlInit()
     except library.NVMLError as problem:
-        for each in _without_nvml(problem):
-            yield each
+        yield from _without_nvml(problem)
         if problem.value != LIBRARY_NOT_FOUND:
             yield "library_version", _of_system(library, step, "nvmlSystemGetNVMLVersion")
         return
     try:
-        for each in _with_nvml(library, names, step):
-            yield each
+        yield from _with_nvml(library, names, step)
     finally:
         _shut_down(library, step)
 
@@ -105,11 +102,16 @@ def _with_nvml(library, names, step):
         yield name, read.each(dict(sorted(found.items(), key=lambda pair: int(pair[0][3:]))))
     if "supported_clocks" in names:
         yield "supported_clocks", read.each({device.name: device.fact(_supported_clocks) for device in devices})
+    if "load_without_program" in names:
+        yield "load_without_program", gpu_facts.loads_without_program(devices)
     for name, of_pair in (("p2p", nvlink.p2p), ("topology", nvlink.ancestor)):
         if name in names:
             yield name, nvlink.of_pairs(devices, of_pair)
     yield "access", read.each(_access(devices, refused))
-    yield "hidden", _hidden(devices, step)  # opens the devices that NVML leaves out: one that is broken may hang
+    yield (
+        "hidden",
+        read.tried(_hidden, devices, step),
+    )  # opens the devices that NVML leaves out: one that is broken may hang
 
 
 def _locks(content):
@@ -185,7 +187,7 @@ def _access(devices, refused):
 def _from_proc(step):
     step(DRIVER)
     yield "profiling_admin_only", read.file_fact(DRIVER + "/params", _admin_only)
-    yield "excluded", _excluded()
+    yield "excluded", read.tried(_excluded)
 
 
 def _admin_only(content):
@@ -202,25 +204,17 @@ def _driver_gpus():
 
 def _excluded():
     """Return GPUs that the administrator excluded from the driver (NVreg_ExcludedGpus)."""
-    try:
-        return read.value(
-            [bdf.lower() for bdf, text in _driver_gpus().items() if re.search(r"GPU Excluded:\s*Yes", text)]
-        )
-    except OSError as problem:
-        return read.unread("{}/gpus: {}".format(DRIVER, read.why(problem)))
+    return read.value([bdf.lower() for bdf, text in _driver_gpus().items() if re.search(r"GPU Excluded:\s*Yes", text)])
 
 
 def _hidden(devices, step):
     """Return GPUs that the driver has but a device cgroup (of a job or container) hides from us."""
     seen = {device.fact(gpu_facts.bdf).get("value") for device in devices}
     found = []
-    try:
-        for bdf, text in _driver_gpus().items():
-            minor = re.search(r"Device Minor:\s*(\d+)", text)
-            if bdf.lower() not in seen and minor and _may_not_open("/dev/nvidia" + minor.group(1), step):
-                found.append(bdf.lower())
-    except OSError as problem:
-        return read.unread("{}/gpus: {}".format(DRIVER, read.why(problem)))
+    for bdf, text in _driver_gpus().items():
+        minor = re.search(r"Device Minor:\s*(\d+)", text)
+        if bdf.lower() not in seen and minor and _may_not_open("/dev/nvidia" + minor.group(1), step):
+            found.append(bdf.lower())
     return read.value(found)
 
 

@@ -1,6 +1,7 @@
 """NVML's facts about one GPU: FACTS has each with the function that reads it from a `nvml.Device`."""
 
 import re
+import time
 
 from nodetune.onhost.nvml import EVENT_REASONS, decoded
 from . import nvlink, nvml, read
@@ -31,6 +32,8 @@ RECOVERY = {
     6: "reset the PCIe bus",
     7: "reboot the system",
 }
+BUSY_PERCENT, BETWEEN_LOOKS = 95, 2
+"""A second look, and its distance in seconds: NVML's utilization is that of the last second, also of a program that has ended."""
 THRESHOLDS = (("shutdown", 0), ("slowdown", 1), ("memory_max", 2), ("gpu_max", 3))
 SM, MEMORY = 1, 2
 CORRECTED, UNCORRECTED, VOLATILE, AGGREGATE = 0, 1, 0, 1
@@ -134,6 +137,18 @@ def _repair_pending(device):
     return read.value({"channel": bool(channel), "tpc": bool(tpc)})
 
 
+def _vgpu_license(device):
+    """Return whether a vGPU has its licence now, and the product."""
+    if VIRTUALIZATION.get(device.call("nvmlDeviceGetVirtualizationMode")) != "vgpu":
+        return read.absent("not a vGPU")
+    told = device.call("nvmlDeviceGetGridLicensableFeatures_v4")
+    if not told.isGridLicenseSupported:
+        return read.absent("this vGPU needs no licence")
+    features = told.gridLicensableFeatures[: told.licensableFeaturesCount]
+    products = [decoded(each.productName) for each in features if each.featureEnabled] or [""]
+    return read.value({"licensed": any(each.featureState for each in features), "product": products[0]})
+
+
 def _sram_threshold(device):
     return read.value(bool(device.sram().bThresholdExceeded))
 
@@ -174,6 +189,22 @@ def _process(pid, used):
     }
 
 
+def loads_without_program(devices):
+    """Return for each GPU the utilization in percent that no program on it explains, 0 with a program: the lower of two looks."""
+    found = {device.name: device.fact(_load_without_program) for device in devices}
+    busy = [device for device in devices if found[device.name].get("value", 0) >= BUSY_PERCENT]
+    if busy:
+        time.sleep(BETWEEN_LOOKS)
+    found.update({device.name: device.fact(_load_without_program) for device in busy})
+    return read.each(found)
+
+
+def _load_without_program(device):
+    kinds = ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses")
+    programs = [each for kind in kinds for each in device.again(kind)]
+    return read.value(0 if programs else device.again("nvmlDeviceGetUtilizationRates").gpu)
+
+
 FACTS = (
     ("names", simple("nvmlDeviceGetName")),
     ("bdf", bdf),
@@ -186,6 +217,7 @@ FACTS = (
     ("inforom_image_version", simple("nvmlDeviceGetInforomImageVersion")),
     ("gsp_firmware_version", simple("nvmlDeviceGetGspFirmwareVersion")),
     ("virtualization_mode", words(VIRTUALIZATION, "nvmlDeviceGetVirtualizationMode")),
+    ("vgpu_license", _vgpu_license),
     ("persistence_mode", words(ON_OFF, "nvmlDeviceGetPersistenceMode")),
     ("compute_mode", words(COMPUTE_MODES, "nvmlDeviceGetComputeMode")),
     ("accounting_mode", words(ON_OFF, "nvmlDeviceGetAccountingMode")),

@@ -30,8 +30,7 @@ def collect(names, step):
     for name in ("sys_vendor", "product_name", "board_name", "bios_vendor", "bios_version", "bios_date"):
         yield "dmi." + name, read.file_fact(os.path.join(DMI, name))
     step("virtualization")
-    for name, fact in _virtual():
-        yield name, fact
+    yield from _virtual()
 
 
 def _os_release():

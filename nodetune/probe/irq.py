@@ -29,7 +29,7 @@ def collect(names, step):
     yield "irqbalance", _irqbalance()
     yield "static_affinity", _static_affinity()
     step("receive packet steering")
-    yield "rps", _rps()
+    yield "rps", read.tried(_rps)
 
 
 def _devices():
@@ -208,13 +208,10 @@ def _mentions(path):
 def _rps():
     """Return {"eth0": {"queues": 8, "steered": 8}}: receive queues of real devices, and how many use RPS."""
     found = {}
-    try:
-        for name in read.names_in("/sys/class/net"):
-            folder = "/sys/class/net/{}/".format(name)
-            if read.exists(folder + "device"):
-                queues = [each for each in read.names_in(folder + "queues") if each.startswith("rx-")]
-                masks = [read.text("{}queues/{}/rps_cpus".format(folder, each)) for each in queues]
-                found[name] = {"queues": len(queues), "steered": sum(1 for mask in masks if mask.strip("0,"))}
-    except OSError as problem:
-        return read.unread("rps_cpus: {}".format(read.why(problem)))
+    for name in read.names_in("/sys/class/net"):
+        folder = "/sys/class/net/{}/".format(name)
+        if read.exists(folder + "device"):
+            queues = [each for each in read.names_in(folder + "queues") if each.startswith("rx-")]
+            masks = [read.text("{}queues/{}/rps_cpus".format(folder, each)) for each in queues]
+            found[name] = {"queues": len(queues), "steered": sum(1 for mask in masks if mask.strip("0,"))}
     return read.value(found)

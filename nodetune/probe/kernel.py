@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import stat
 
 from . import cmdline, read
 
@@ -10,6 +11,8 @@ CLOCKS = "/sys/devices/system/clocksource/clocksource0"
 VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities"
 MODULES = "/lib/modules"
 DRIVER = "/proc/driver/nvidia/version"
+DEVICE_FOLDERS = ("/run/nvidia/driver/dev", "/dev")
+"""Where the driver's device files are: with a driver container, in its file system, from which containers get them."""
 LIBRARY_FOLDERS = (
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib/aarch64-linux-gnu",
@@ -29,23 +32,39 @@ def collect(names, step):
     yield "clocksource", read.file_fact(CLOCKS + "/current_clocksource")
     yield "clocksources", read.file_fact(CLOCKS + "/available_clocksource", str.split)
     step("vulnerabilities")
-    yield "vulnerabilities", _vulnerabilities()
+    yield "vulnerabilities", read.tried(_vulnerabilities)
     step("/boot")
-    for name, fact in _kernels(running):
-        yield name, fact
+    yield from _kernels(running)
     yield "upstream", _upstream(running)
     yield "init_on_alloc", _init_on_alloc(running)
     step("NVIDIA driver")
     yield "nvidia_module_version", read.file_fact("/sys/module/nvidia/version")
     yield "nvidia_flavour", read.file_fact(DRIVER, _flavour)
+    yield "nvidia_uvm_files", read.tried(_uvm_files)
     yield "nvidia_libraries", _libraries()
 
 
-def _vulnerabilities():
+def _uvm_files():
+    """Return which device files of nvidia_uvm are missing, and the program that makes them for any user, if any."""
+    folder = next((each for each in DEVICE_FOLDERS if _status(each)), None)
+    if folder is None:
+        return read.absent("no /dev on this host")
+    missing = [name for name in ("nvidia-uvm", "nvidia-uvm-tools") if not _status(os.path.join(folder, name))]
+    tool = read.find_tool("nvidia-modprobe") if folder == "/dev" else None
+    made = tool if tool and _status(tool).st_mode & stat.S_ISUID else None
+    return read.value({"folder": folder, "missing": missing, "made_by": made})
+
+
+def _status(path):
+    """Return the status of a file, or None if it does not exist. Raise OSError if that cannot be seen."""
     try:
-        names = read.names_in(VULNERABILITIES)
-    except OSError as problem:
-        return read.unread("{}: {}".format(VULNERABILITIES, read.why(problem)))
+        return os.stat(read.ROOT + path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _vulnerabilities():
+    names = read.names_in(VULNERABILITIES)
     if not names:
         return read.absent("this kernel does not report CPU vulnerabilities")
     return read.each({name: read.file_fact(os.path.join(VULNERABILITIES, name)) for name in names})
@@ -68,7 +87,7 @@ def _kernels(running):
     yield "newest", newest
     following = _following(newest)
     yield "next", following
-    yield "next_nvidia_module", _nvidia_module(following["value"]) if "value" in following else following
+    yield "next_nvidia_module", read.tried(_nvidia_module, following["value"]) if "value" in following else following
 
 
 def _following(newest):
@@ -106,8 +125,6 @@ def _nvidia_module(version):
         found = re.search(r"^(\S*/nvidia\.ko\S*):", "\n" + read.text(path, 8 << 20), re.M)
     except (FileNotFoundError, NotADirectoryError):
         return read.absent("no module list for {}".format(version))
-    except OSError as problem:
-        return read.unread("{}: {}".format(path, read.why(problem)))
     return read.value(found.group(1)) if found else read.absent("no NVIDIA module built for {}".format(version))
 
 

@@ -3,18 +3,24 @@
 It reads the kernel's buffer; older lines of this boot come from the journal.
 """
 
+import collections
 import errno
 import functools
 import os
 import re
 
-from . import read
+from . import hardware_log, read
 
 KMSG = "/dev/kmsg"
 LONGEST_RECORD = 8192
 MOST_RECORDS = 200000
+MOST_READS = 10 * MOST_RECORDS
+"""Of the buffer, if the kernel writes as fast as we read."""
+
 MOST_EVENTS = 200
-JOURNAL_LINES = "20000"
+MOST_OF_A_KIND = 20000
+KIND = re.compile(r"NVRM: Xid \([^)]*\): \d+|[A-Za-z-]*")
+"""Of the journal, the newest lines of each kind are kept: a flood of one Xid or one driver pushes out no other."""
 
 OOM = re.compile(r"Out of memory(?: \(oom_kill_allocating_task\))?: Kill(?:ed)? process (\d+) \((.*?)\)")
 """The kernel logs `Memory cgroup out of memory` if only a job's own limit was reached."""
@@ -29,8 +35,10 @@ DECODED = re.compile(
     r"\[Hardware Error\]: (System Fatal error|Uncorrected, software \w+ error|Deferred error, no action required)"
 )
 FIRMWARE_SEVERITY = re.compile(r"\{(\d+)\}\[Hardware Error\]: event severity: (\w+)")
-FIRMWARE_SECTION = re.compile(r"\{(\d+)\}\[Hardware Error\]:\s+section_type: (.+)$")
+FIRMWARE_SECTION = re.compile(r"\{(\d+)\}\[Hardware Error\]:\s+section[_ ]type: (.+)$")
 """Errors that the firmware reports. Those of an earlier boot (BERT) have no number in braces."""
+JOURNAL = re.compile(r"\[\s*(\d+\.\d+)\] \S+ kernel: (.*)$")
+EDAC = re.compile(r"(EDAC (?:MC|DEVICE)\d+: (?:[1-9]\d* )?UE\b[^(]*)")
 NVME = re.compile(
     r"nvme (nvme\d+): (.*timeout, (?:aborting|reset controller|disable controller|completion polled)"
     r"|controller is down; will reset|Device not ready; aborting|Disabling device after reset failure"
@@ -47,7 +55,8 @@ def collect(names, step):
             yield name, reason
         return
     for name, read_from in FACTS.items():
-        yield name, read.value(list(read_from(found))[-MOST_EVENTS:])
+        told = read_from(found)
+        yield name, read.value(told if isinstance(told, dict) else list(told)[-MOST_EVENTS:])
 
 
 def unread(problem):
@@ -83,6 +92,9 @@ def machine_checks(found):
     """Yield the uncorrected hardware errors."""
     severity = {}
     for seconds, text in found:
+        memory = EDAC.match(text)
+        if memory:
+            yield {"time": seconds, "text": memory.group(1).strip()[:120]}
         if "[Hardware Error]" not in text:
             continue
         check, decoded = MACHINE_CHECK.match(text), DECODED.search(text)
@@ -105,7 +117,15 @@ def nvme(found):
             yield {"time": seconds, "controller": event.group(1), "text": event.group(2)[:200]}
 
 
-FACTS = {"oom_kills": oom_kills, "hung_tasks": hung_tasks, "machine_checks": machine_checks, "nvme": nvme}
+FACTS = {
+    "oom_kills": oom_kills,
+    "hung_tasks": hung_tasks,
+    "machine_checks": machine_checks,
+    "nvme": nvme,
+    "nics": hardware_log.nics,
+    "pcie_ports": hardware_log.ports,
+    "lockups": hardware_log.lockups,
+}
 
 
 @functools.lru_cache(maxsize=1)
@@ -132,11 +152,11 @@ def lines(step):
 
 
 def _kmsg():
-    """Return (sequence number, seconds, message) of the kernel's buffer. Raise OSError."""
+    """Return (sequence number, seconds, message) of the newest records of the kernel's buffer. Raise OSError."""
     handle = os.open(read.ROOT + KMSG, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    records = []
+    records, rest = collections.deque(maxlen=MOST_RECORDS), b""
     try:
-        while len(records) < MOST_RECORDS:
+        for _ in range(MOST_READS):
             try:
                 data = os.read(handle, LONGEST_RECORD)
             except OSError as problem:
@@ -147,15 +167,17 @@ def _kmsg():
                 raise
             if not data:
                 break
-            records.extend(_records(data.decode("utf-8", "backslashreplace")))
+            whole, _, rest = (rest + data).rpartition(b"\n")  # the kernel gives whole records, a saved log does not
+            records.extend(_records(whole))
     finally:
         os.close(handle)
+    records.extend(_records(rest))
     return records
 
 
-def _records(text):
-    """Yield the records in the text: `6,123,4567890,-;message`, then lines of properties that begin with a space."""
-    for line in text.splitlines():
+def _records(data):
+    """Yield the records in the data: `6,123,4567890,-;message`, then lines of properties that begin with a space."""
+    for line in data.decode("utf-8", "backslashreplace").split("\n"):
         head, semicolon, message = line.partition(";")
         fields = head.split(",")
         if not semicolon or len(fields) < 3 or not all(field.isdigit() for field in fields[:3]):
@@ -165,20 +187,27 @@ def _records(text):
 
 
 def _journal():
-    """Return the journal's kernel lines of this boot; empty without a journal or permission."""
+    """Return the journal's kernel lines of this boot; empty without a journal or permission.
+
+    It is read from its end, so that what does not fit into the time is the oldest. Lines that programs wrote to the
+    kernel's buffer are there, too, under any name: only the facility separates them (journald-kmsg.c of systemd).
+    """
     tool = read.find_tool("journalctl")
     if tool is None:
         return []
-    command = [tool, "-k", "-b", "-q", "--no-pager", "-o", "short-monotonic", "-n", JOURNAL_LINES]
+    command = [tool, "-k", "-b", "-q", "-r", "--no-pager", "-o", "short-monotonic", "SYSLOG_FACILITY=0"]
+    found, kept, taken = [], collections.Counter(), False
     try:
-        output = read.run(command)
+        for line in read.lines(command):
+            record = JOURNAL.match(line)
+            if record:
+                kind = KIND.match(record.group(2)).group()
+                kept[kind] += 1
+                taken = kept[kind] <= MOST_OF_A_KIND
+                if taken:
+                    found.append((float(record.group(1)), record.group(2)))
+            elif taken and line.startswith(" "):  # a record of several lines
+                found[-1] = found[-1][0], found[-1][1] + " " + line.strip()
     except OSError:
         return []
-    found = []
-    for line in output.splitlines():
-        record = re.match(r"\[\s*(\d+\.\d+)\] \S+ kernel: (.*)$", line)
-        if record:
-            found.append((float(record.group(1)), record.group(2)))
-        elif found and line.startswith(" "):  # a record of several lines
-            found[-1] = found[-1][0], found[-1][1] + " " + line.strip()
-    return found
+    return found[::-1]

@@ -1,6 +1,5 @@
 """Find the systemd file that sets a daemon's limits: LimitX= of its unit, else DefaultLimitX= of the manager."""
 
-import os
 import re
 
 from . import read, services
@@ -40,9 +39,7 @@ def source(daemon, item, limit):
 
 def _unit_setting(names, key):
     """Return {value, file, line} of the last line of a unit and its drop-ins that sets `key`; None after an empty one."""
-    paths = [os.path.join(folder, name) for folder in read.UNIT_FOLDERS for name in names]
-    main = [path for path in paths if read.exists(path)][:1]
-    found = services.last_setting(main + read.first_that_wins([path + ".d" for path in paths], ".conf"), key)
+    found = services.last_setting(read.with_drop_ins(read.UNIT_FOLDERS, *names), key)
     return found if found and found["value"] else None
 
 

@@ -29,7 +29,7 @@ def collect(names, step):
     step("limits of running daemons")
     running = _running()
     step("/etc/security")
-    pam = _pam()
+    pam = read.tried(_pam)
     for item in PROC_NAMES:
         yield item, _item(item, running, pam)
     step("/dev/shm")
@@ -43,17 +43,12 @@ def _running():
     except OSError:
         return read.unread("/proc hides other users' processes: needs root (--become)")
     daemons = {name: processes.daemon(found[name]) for name in LAUNCHERS if name in found}
-    return {name: process_limits(pid) for name, pid in daemons.items()}
+    return {name: read.tried(process_limits, pid) for name, pid in daemons.items()}
 
 
 def process_limits(pid):
-    """Return {item: {"soft", "hard", "source"}} of one process, or the reason why it cannot be read."""
-    path = "/proc/{}/limits".format(pid)
-    try:
-        content = read.text(path)
-    except OSError as problem:
-        return read.unread("{}: {}".format(path, read.why(problem)))
-    found = {}
+    """Return {item: {"soft", "hard", "source"}} of one process. Raise OSError if it cannot be read."""
+    content, found = read.text("/proc/{}/limits".format(pid)), {}
     for item, title in PROC_NAMES.items():
         row = re.search("^" + title + r"\s+(\S+)\s+(\S+)", content, re.M)
         if row:
@@ -124,14 +119,11 @@ def _size(limit):
 
 def _pam():
     """Return {item: {"soft"/"hard": {"value", "file", "line"}}} that pam_limits sets for an ordinary user."""
-    try:
-        if _sshd_setting("/etc/ssh/sshd_config", "usepam") == "no":
-            return {"off": "sshd_config says UsePAM no"}
-        if not _uses_pam_limits("/etc/pam.d/sshd"):
-            return {"off": "/etc/pam.d/sshd does not run pam_limits for sessions"}
-        return pam_winners(_pam_lines())
-    except OSError as problem:
-        return read.unread("{}: {}".format(problem.filename or "/etc/security", read.why(problem)))
+    if _sshd_setting("/etc/ssh/sshd_config", "usepam") == "no":
+        return {"off": "sshd_config says UsePAM no"}
+    if not _uses_pam_limits("/etc/pam.d/sshd"):
+        return {"off": "/etc/pam.d/sshd does not run pam_limits for sessions"}
+    return pam_winners(_pam_lines())
 
 
 def _sshd_setting(path, key, depth=4):

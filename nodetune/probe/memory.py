@@ -21,18 +21,17 @@ def collect(names, step):
     yield "thp.defrag", read.file_fact(THP + "/defrag", read.chosen)
     yield "thp.size_kb", read.file_fact(THP + "/hpage_pmd_size", lambda content: int(content) // 1024)
     step("static huge pages")
-    yield "hugepages", _pools()
+    yield "hugepages", read.tried(_pools)
     step("KSM")
     yield "ksm.run", read.file_fact("/sys/kernel/mm/ksm/run", int)
     yield "ksm.pages_sharing", read.file_fact("/sys/kernel/mm/ksm/pages_sharing", int)
     step("/proc/swaps")
     yield "swaps", read.file_fact("/proc/swaps", _swaps)
     step("fragmentation")
-    for name, fact in _fragmentation():
-        yield name, fact
+    yield from _fragmentation()
     if "modules" in names:
         step("memory modules")
-        yield "modules", smbios.memory_modules()
+        yield "modules", read.tried(smbios.memory_modules)
     step("EDAC")
     for name, fact in _errors():
         yield "edac." + name, fact
@@ -46,16 +45,12 @@ def _swaps(content):
 def _pools():
     """Return reserved huge pages of every size: {"2048": {"total", "free", "promised"}} by size in KiB."""
     pools = {}
-    try:
-        for name in read.names_in(POOLS):
-            folder = os.path.join(POOLS, name)
-            total, free, promised = (
-                int(read.text(os.path.join(folder, part)))
-                for part in ("nr_hugepages", "free_hugepages", "resv_hugepages")
-            )
-            pools[name.split("-")[1][:-2]] = {"total": total, "free": free, "promised": promised}
-    except OSError as problem:
-        return read.unread("{}: {}".format(POOLS, read.why(problem)))
+    for name in read.names_in(POOLS):
+        folder = os.path.join(POOLS, name)
+        total, free, promised = (
+            int(read.text(os.path.join(folder, part))) for part in ("nr_hugepages", "free_hugepages", "resv_hugepages")
+        )
+        pools[name.split("-")[1][:-2]] = {"total": total, "free": free, "promised": promised}
     return read.value(pools) if pools else read.absent("no static huge pages in this kernel")
 
 

@@ -11,19 +11,6 @@ import re
 
 from . import cmdline, read
 
-MODPROBE_FOLDERS = (
-    "/etc/modprobe.d",
-    "/run/modprobe.d",
-    "/usr/local/lib/modprobe.d",
-    "/usr/lib/modprobe.d",
-    "/lib/modprobe.d",
-)
-LOAD_FOLDERS = (
-    "/etc/modules-load.d",
-    "/run/modules-load.d",
-    "/usr/local/lib/modules-load.d",
-    "/usr/lib/modules-load.d",
-)
 REBUILT = ("nvidia", "nvidia_uvm", "nvidia_peermem", "nvidia_fs", "gdrdrv", "mlx5_core", "ib_core", "lustre")
 """Modules that packages replace on disk while the old ones keep running."""
 
@@ -34,13 +21,13 @@ def collect(names, step):
     yield "loaded", loaded
     if "versions" in names:
         step("modinfo")
-        yield "versions", _versions(loaded)
+        yield "versions", read.tried(_versions, loaded)
     for name in names:
         kind, _, rest = name.partition(".")
         if kind == "parameters" and "." in rest:
             yield name, _parameter(*rest.split(".", 1))
         elif kind == "available":
-            yield name, _available(rest)
+            yield name, read.tried(_available, rest)
         elif kind == "depends":
             yield name, read.tried(_depends, rest)
         elif kind in ("options", "blacklist", "autoload"):
@@ -67,8 +54,6 @@ def _available(name):
             content = read.text(os.path.join(folder, part), 8 << 20)
         except (FileNotFoundError, NotADirectoryError):
             continue
-        except OSError as problem:
-            return read.unread("{}/{}: {}".format(folder, part, read.why(problem)))
         for path in re.findall(r"^(\S+?\.ko[.\w]*)" + end, content, re.M):
             if _module_of(path) == _same(name):
                 return read.value(path)
@@ -105,7 +90,7 @@ def _lines(folders):
 
 
 def _configured(kind, rest):
-    lines = _lines(LOAD_FOLDERS if kind == "autoload" else MODPROBE_FOLDERS)
+    lines = _lines(read.config_folders("modules-load.d" if kind == "autoload" else "modprobe.d"))
     if isinstance(lines, dict):
         return lines
     if kind == "options":
@@ -160,10 +145,7 @@ def _versions(loaded):
         return read.absent("modinfo is not installed here") if ours else read.value({})
     found = {}
     for name in ours:
-        try:
-            output = read.run([tool, name])
-        except OSError as problem:
-            return read.unread(read.why(problem))
+        output = read.run([tool, name])
         found[name] = _compared(name, dict(re.findall(r"^(version|srcversion):\s+(\S+)", output, re.M)))
     return read.value({name: each for name, each in found.items() if each})
 

@@ -61,7 +61,7 @@ def collect(names, step):
     for place, seen in everything.items():
         if seen["type"] in LOCAL or place in IN_MEMORY:
             step("statvfs " + place)
-            usage[place] = _usage(place)
+            usage[place] = read.tried(_usage, place)
     yield "usage", read.each(usage)
     for fact in _answers([place for place, seen in points.items() if seen["type"] not in LOCAL], step):
         yield "answers", fact
@@ -142,10 +142,7 @@ def _read_ahead(device):
 
 def _usage(place):
     """Return the percentage of used space (like df: of what ordinary users can have) and of inodes."""
-    try:
-        seen = os.statvfs(read.ROOT + place)
-    except OSError as problem:
-        return read.unread("{}: {}".format(place, read.why(problem)))
+    seen = os.statvfs(read.ROOT + place)
     used, free = seen.f_blocks - seen.f_bfree, seen.f_bavail
     return read.value(
         {

@@ -18,7 +18,6 @@ CONF = "/etc/nccl.conf"
 ROOT_CONF = "/root/.nccl.conf"
 SLURM_CONFS = ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/etc/slurm-llnl/slurm.conf")
 UNITS = ("slurmd", "containerd", "docker", "kubelet", "crio")
-SYSTEM_CONF_FOLDERS = ("/etc/systemd", "/run/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd")
 LIBRARY_FOLDERS = (
     "/usr/lib",
     "/usr/lib64",
@@ -131,21 +130,13 @@ def _login_files():
 
 
 def _systemd_files():
-    manager = [path for path in (folder + "/system.conf" for folder in SYSTEM_CONF_FOLDERS) if read.exists(path)][:1]
-    manager += read.first_that_wins([folder + "/system.conf.d" for folder in SYSTEM_CONF_FOLDERS], ".conf")
+    manager = read.with_drop_ins(read.config_folders("systemd"), "system.conf")
     parts = [_parsed(manager, "systemd", lambda content: systemd(content, "DefaultEnvironment"))]
     for unit in UNITS:
-        main = [
-            path for path in ("{}/{}.service".format(folder, unit) for folder in read.UNIT_FOLDERS) if read.exists(path)
-        ][:1]
-        if not main:
-            continue
-        drop_ins = read.first_that_wins(
-            ["{}/{}.service.d".format(folder, unit) for folder in read.UNIT_FOLDERS], ".conf"
-        )
-        files = main + drop_ins
-        parts.append(_parsed(files, "service " + unit, lambda content: systemd(content, "Environment")))
-        parts.append(_parsed(_environment_files(files), "service " + unit, environment))
+        files = read.with_drop_ins(read.UNIT_FOLDERS, unit + ".service")
+        if files and files[0].endswith(".service"):  # drop-ins alone are no unit
+            parts.append(_parsed(files, "service " + unit, lambda content: systemd(content, "Environment")))
+            parts.append(_parsed(_environment_files(files), "service " + unit, environment))
     return _joined(parts)
 
 

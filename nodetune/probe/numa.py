@@ -16,7 +16,7 @@ def collect(names, step):
     nodes = _nodes()
     yield "nodes", nodes
     yield "node_count", _node_count(nodes)
-    yield "distances", _distances()
+    yield "distances", read.tried(_distances)
 
 
 def _numbers():
@@ -56,10 +56,7 @@ def _node_count(nodes):
 
 def _distances():
     """Return {"0": [10, 32]}: the distances reported by the firmware; 10 is local."""
-    try:
-        rows = {str(number): read.text("{}/node{}/distance".format(NODES, number)) for number in _numbers()}
-    except OSError as problem:
-        return read.unread("{}: {}".format(NODES, read.why(problem)))
+    rows = {str(number): read.text("{}/node{}/distance".format(NODES, number)) for number in _numbers()}
     if not rows:
         return read.absent("this kernel has no NUMA nodes")
     return read.value({number: [int(part) for part in row.split()] for number, row in rows.items()})

@@ -37,7 +37,7 @@ class GpuLostError(Exception):
 
 
 class Device:
-    """One GPU: every call is made at most once, and none after the GPU is lost."""
+    """One GPU: every call is made at most once (but `again`), and none after the GPU is lost."""
 
     def __init__(self, library, name, handle, step):
         self.library, self.name, self.handle, self.step = library, name, handle, step
@@ -54,6 +54,11 @@ class Device:
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+    def again(self, function):
+        """Call NVML although it was called before, for an answer that changes."""
+        self._answers.pop((function, ()), None)
+        return self.call(function)
 
     def _ask(self, function, arguments):
         if self.lost:

@@ -36,29 +36,23 @@ MOST_FILES = 256
 
 UDEV = "/run/udev/data/n"
 CLASS = "/sys/class/net"
-LINK_FOLDERS = ("/etc/systemd/network", "/run/systemd/network", "/usr/local/lib/systemd/network")
-LINK_FOLDERS += ("/usr/lib/systemd/network", "/lib/systemd/network")
 
 
 def collect(names, step):
     if "files" in names:
         step("nodetune's own files")
-        yield "files", _files()
+        yield "files", read.tried(_files)
     if "programs" in names:
         step("nodetune's own programs")
-        yield "programs", _programs()
+        yield "programs", read.tried(_programs)
     if "links" in names:
         step("the .link files")
         links = [name for name in read.names_in(CLASS) if read.exists("{}/{}/device".format(CLASS, name))]
-        yield "links", read.each({name: _link(name) for name in links})
+        yield "links", read.each({name: read.tried(_link, name) for name in links})
 
 
 def _files():
-    try:
-        found = {path: read.raw(path, LARGEST) for path in sorted(_candidates())[:MOST_FILES] if _regular(path)}
-    except OSError as problem:
-        return read.unread("{}: {}".format(problem.filename or "nodetune's own files", read.why(problem)))
-    return read.value(found)
+    return read.value({path: read.raw(path, LARGEST) for path in sorted(_candidates())[:MOST_FILES] if _regular(path)})
 
 
 def _candidates():
@@ -72,11 +66,7 @@ def _candidates():
 
 
 def _programs():
-    try:
-        found = {path: _digest(path) for path in list(_below(PROGRAMS, MOST_LEVELS))[:MOST_FILES]}
-    except OSError as problem:
-        return read.unread("{}: {}".format(problem.filename or PROGRAMS, read.why(problem)))
-    return read.value(found)
+    return read.value({path: _digest(path) for path in list(_below(PROGRAMS, MOST_LEVELS))[:MOST_FILES]})
 
 
 def _below(folder, levels):
@@ -86,8 +76,7 @@ def _below(folder, levels):
         if _regular(path):
             yield path
         elif levels and name != "__pycache__" and os.path.isdir(read.ROOT + path):
-            for each in _below(path, levels - 1):
-                yield each
+            yield from _below(path, levels - 1)
 
 
 def _digest(path):
@@ -104,19 +93,13 @@ def _link(name):
         known = dict(re.findall(r"^E:(\w+)=(.*)$", read.text(UDEV + number), re.M))
     except FileNotFoundError:
         return read.absent("udev has no data for this link")
-    except OSError as problem:
-        return read.unread("{}{}: {}".format(UDEV, number, read.why(problem)))
     path = known.get("ID_NET_LINK_FILE", "")
-    try:
-        sections = _sections(path) if path else []
-    except OSError as problem:
-        return read.unread("{}: {}".format(path, read.why(problem)))
     return read.value(
         {
             "id_path": known.get("ID_PATH"),
             "mac_address": _permanent(known.get("ID_NET_NAME_MAC", "")),
             "file": path or None,
-            "sections": sections,
+            "sections": _sections(path) if path else [],
         }
     )
 
@@ -129,8 +112,8 @@ def _permanent(name):
 
 def _sections(path):
     """Return [[section, [[key, value], …]], …] of a .link file and its drop-ins, without its matches."""
-    base = os.path.basename(path) + ".d"
-    files = [path] + read.first_that_wins([os.path.join(folder, base) for folder in LINK_FOLDERS], ".conf")
+    drop_ins = ["{}/{}.d".format(folder, os.path.basename(path)) for folder in read.config_folders("systemd/network")]
+    files = [path] + read.first_that_wins(drop_ins, ".conf")
     found = []
     for each in files:
         for line in map(str.strip, read.text(each).splitlines()):

@@ -1,4 +1,4 @@
-"""PCI devices that matter to GPU work (GPUs, NICs, NVMe, NVSwitches and the bridges above them): `pci.*`."""
+"""PCI devices that matter to GPU work (GPUs, NICs with Data Direct, NVMe, NVSwitches, the bridges above them): `pci.*`."""
 
 import os
 import re
@@ -13,6 +13,8 @@ ASPM = "/sys/module/pcie_aspm/parameters/policy"
 
 BRIDGE = "0604"
 NVIDIA = "10de"
+DATA_DIRECT = ("0x15b3", "0x2100")
+"""The function of a ConnectX-8 that reaches a GPU past the CPU. By its class it is not a network device."""
 GPU_VENDORS = (NVIDIA, "1002", "8086")
 AER_KINDS = ("correctable", "nonfatal", "fatal")
 
@@ -32,8 +34,7 @@ def collect(names, step):
         for name in ("devices", "gpus", "gpu_bar_mib", "iommu.domains", "aer", "answers", "config", "acs"):
             yield name, read.absent("no PCI bus on this host")
     else:
-        for name, fact in _bus(step):
-            yield name, fact
+        yield from _bus(step)
     step("the IOMMU")
     yield "iommu.units", read.value(read.names_in(IOMMUS))
     yield "aspm_policy", read.file_fact(ASPM, read.chosen)
@@ -70,17 +71,18 @@ def _devices():
         bdf: (read.text_or(_path(bdf, "class")), read.text_or(_path(bdf, "vendor"))) for bdf in read.names_in(DEVICES)
     }
     bridges = {bdf for bdf, (kind, _) in kinds.items() if kind[2:6] == BRIDGE}
-    chosen = {bdf: _parents(bdf, bridges) for bdf, (kind, vendor) in kinds.items() if _matters(kind[2:6], vendor[2:])}
+    chosen = {bdf: _parents(bdf, bridges) for bdf, (kind, vendor) in kinds.items() if _matters(bdf, kind[2:6], vendor)}
     for parents in list(chosen.values()):
         chosen.update({bridge: parents[:level] for level, bridge in enumerate(parents)})
     return {bdf: _device(bdf, kinds[bdf], chosen[bdf]) for bdf in sorted(chosen)}
 
 
-def _matters(kind, vendor):
+def _matters(bdf, kind, vendor):
     network = kind[:2] == "02"
-    gpu = kind[:2] in ("03", "12") and vendor in GPU_VENDORS
-    nvswitch = kind == "0680" and vendor == NVIDIA
-    return network or gpu or nvswitch or kind == "0108"
+    gpu = kind[:2] in ("03", "12") and vendor[2:] in GPU_VENDORS
+    nvswitch = kind == "0680" and vendor[2:] == NVIDIA
+    data_direct = vendor == DATA_DIRECT[0] and read.text_or(_path(bdf, "device")) == DATA_DIRECT[1]
+    return network or gpu or nvswitch or kind == "0108" or data_direct
 
 
 def _parents(bdf, bridges):

@@ -11,8 +11,6 @@ from nodetune.onhost import sysctl
 
 from . import read
 
-SYSCTL_FOLDERS = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
-TMPFILES_FOLDERS = ("/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d")
 LINE_END = re.compile("\r\n?|\n")  # of systemd; str.splitlines ends lines at form feeds and others too
 
 
@@ -20,18 +18,18 @@ def collect(names, step):
     sysctls = [name.partition(".")[2] for name in names if name.startswith("sysctl.")]
     paths = [name.partition(".")[2] for name in names if name.startswith("tmpfiles.")]
     step("sysctl.d")
-    lines = _lines(SYSCTL_FOLDERS) if sysctls else []
+    lines = _lines("sysctl.d") if sysctls else []
     for name in sysctls:
         yield "sysctl." + name, sysctl_winner(name, lines)
     step("tmpfiles.d")
-    lines = _lines(TMPFILES_FOLDERS) if paths else []
+    lines = _lines("tmpfiles.d") if paths else []
     for path in paths:
         yield "tmpfiles." + path, tmpfiles_winner(path, lines)
 
 
-def _lines(folders):
+def _lines(kind):
     """Return (file, line number, text) of every setting in the order of application, or the error."""
-    found, contents = [], read.contents_that_win(folders)
+    found, contents = [], read.contents_that_win(read.config_folders(kind))
     if isinstance(contents, dict):
         return contents
     for path, content in contents:

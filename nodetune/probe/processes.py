@@ -30,6 +30,9 @@ OF_ANYONE = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server")
 """Daemons that users may also start. All others run as root or a system account, or only share the name."""
 FIRST_USER = 1000
 
+SESSION = re.compile(r"sshd: (?!.*\[listener\])")
+"""How sshd names its processes for one connection: their limits are those of a sandbox, or of a daemon that ended."""
+
 _SEEN = {}
 
 
@@ -58,12 +61,15 @@ def _look():
 
 
 def _is_one(pid, name):
-    """Return whether a process really is the daemon, by its real user and its program."""
+    """Return whether a process really is the daemon, by its real user, its program and its title. A zombie does not count."""
+    status = read.text_or("/proc/{}/status".format(pid))
+    if re.search(r"^State:\s+Z", status, re.M) or (name == "sshd" and SESSION.match(" ".join(cmdline(pid)))):
+        return False
     try:
         program = os.path.basename(os.readlink("{}/proc/{}/exe".format(read.ROOT, pid)))
     except OSError:
         program = name  # not for us to see
-    owner = re.search(r"^Uid:\s+(\d+)", read.text_or("/proc/{}/status".format(pid)), re.M)
+    owner = re.search(r"^Uid:\s+(\d+)", status, re.M)
     trusted = name in OF_ANYONE or (owner and int(owner.group(1)) < FIRST_USER)
     return bool(trusted and name in program)
 

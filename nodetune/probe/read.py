@@ -60,6 +60,13 @@ def raw_bytes(path, longest=LONGEST):
 
     Never wait on a pipe or a device, never read past `longest`.
     """
+    try:
+        return _bounded(path, longest)
+    except OSError as problem:
+        raise OSError(problem.errno, problem.strerror, path)  # a read that fails names no file
+
+
+def _bounded(path, longest):
     handle = os.open(ROOT + path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -162,13 +169,24 @@ def run(argv, seconds=TOOL_SECONDS):
     return command.run(argv, seconds * PATIENCE, tied=True)
 
 
-UNIT_FOLDERS = (
-    "/etc/systemd/system",
-    "/run/systemd/system",
-    "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system",
-    "/lib/systemd/system",
-)
+def lines(argv, seconds=TOOL_SECONDS):
+    """Yield the lines that a command prints until its time (`seconds` times PATIENCE) is over. Raise OSError."""
+    return command.lines(argv, seconds * PATIENCE, tied=True)
+
+
+def config_folders(name):
+    """Return the folders of one kind of configuration, such as modprobe.d, in the order of priority."""
+    return tuple(root + name for root in ("/etc/", "/run/", "/usr/local/lib/", "/usr/lib/", "/lib/"))
+
+
+UNIT_FOLDERS = config_folders("systemd/system")
+
+
+def with_drop_ins(folders, *names):
+    """Return the first file with one of these names, if any, and its drop-ins in the order in which they apply."""
+    paths = [os.path.join(folder, name) for folder in folders for name in names]
+    main = [path for path in paths if exists(path)][:1]
+    return main + first_that_wins([path + ".d" for path in paths], ".conf")
 
 
 def contents_that_win(folders):

@@ -26,16 +26,15 @@ PROPERTIES = (
     "ActiveEnterTimestampMonotonic",
 )
 UNLIMITED = ("infinity", "18446744073709551615")
-CONFIG_FOLDERS = ("/etc/systemd", "/run/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd", "/lib/systemd")
 FIREWALLD_ZONES = ("/etc/firewalld/zones", "/usr/lib/firewalld/zones")
+FABRICMANAGER_FILE = "/usr/share/nvidia/nvswitch/fabricmanager.cfg"
 
 
 def collect(names, step):
     step("systemctl show")
     yield "manager", read.value("systemd") if systemctl() else no_systemd()
     units = [name for name in names if name not in FACTS and name != "manager"]
-    for name, fact in unit_facts(units).items():
-        yield name, fact
+    yield from unit_facts(units).items()
     for name in names:
         if name in FACTS:
             step(name)
@@ -134,9 +133,7 @@ def running_services():
 
 def file_setting(config, key):
     """Return {value, file, line} of the last line that sets `key` in a systemd file and its drop-ins, or None."""
-    main = [os.path.join(folder, config) for folder in CONFIG_FOLDERS if read.exists(os.path.join(folder, config))][:1]
-    drop_ins = read.first_that_wins([os.path.join(folder, config + ".d") for folder in CONFIG_FOLDERS], ".conf")
-    return last_setting(main + drop_ins, key)
+    return last_setting(read.with_drop_ins(read.config_folders("systemd"), config), key)
 
 
 def last_setting(paths, key):
@@ -197,6 +194,20 @@ def fabricmanager_version():
     return read.value(found.group(0)) if found else read.unread("unexpected answer {!r}".format(output[:60]))
 
 
+def fabric_mode():
+    """Return FABRIC_MODE of the file that Fabric Manager reads: 1 and 2 give the GPUs to virtual machines."""
+    places = [FABRICMANAGER_FILE]
+    for pid in processes.running().get("nv-fabricmanager", []):
+        words = processes.cmdline(pid)
+        named = [words[at + 1] for at, word in enumerate(words[:-1]) if word in ("-c", "--config")]
+        places.insert(0, "/proc/{}/root{}".format(pid, (named or places[-1:])[0]))  # it may run in a container
+    for place in places:
+        found = re.search(r"^\s*FABRIC_MODE\s*=\s*(\d+)", read.text_or(place), re.M)
+        if found:
+            return read.value(int(found.group(1)))
+    return read.absent("no file of Fabric Manager sets FABRIC_MODE")
+
+
 def imex_channels():
     """Return {channel file: its permission bits as octal text}."""
     folder = "/dev/nvidia-caps-imex-channels"
@@ -204,6 +215,12 @@ def imex_channels():
         return read.absent("no IMEX channel device on this host")
     modes = {name: os.stat(read.ROOT + os.path.join(folder, name)).st_mode for name in read.names_in(folder)}
     return read.value({name: "{:03o}".format(mode & 0o777) for name, mode in modes.items()})
+
+
+def nodewright():
+    """Return the packages that NVIDIA's nodewright (formerly skyhook) keeps on this node."""
+    names = read.names_in("/var/lib/skyhook")
+    return read.value(names) if names else read.absent("no state of nodewright (/var/lib/skyhook)")
 
 
 FACTS = {
@@ -216,5 +233,7 @@ FACTS = {
     "time_sync": clock.in_step,
     "firewall": firewall,
     "fabricmanager_version": fabricmanager_version,
+    "fabric_mode": fabric_mode,
     "imex_channels": imex_channels,
+    "nodewright": nodewright,
 }

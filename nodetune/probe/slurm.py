@@ -63,8 +63,7 @@ def collect(names, step):
         for name in ("config", "node", "gres", "cgroup"):
             yield name, missing
         return
-    for name, fact in _facts(path, _option(words, "-N") or platform.node().partition(".")[0]):
-        yield name, fact
+    yield from _facts(path, _option(words, "-N") or platform.node().partition(".")[0])
 
 
 def _facts(path, host):
@@ -78,11 +77,9 @@ def _facts(path, host):
     except OSError as problem:
         for name in ("config", "node"):
             yield name, read.unread("{}: {}".format(problem.filename or path, read.why(problem)))
-    yield "gres", _other(os.path.join(folder, "gres.conf"), lambda lines: gres(lines, host))
-    yield (
-        "cgroup",
-        _other(os.path.join(folder, "cgroup.conf"), lambda lines: dict(pair for line in lines for pair in pairs(line))),
-    )
+    yield "gres", read.tried(_other, os.path.join(folder, "gres.conf"), lambda lines: gres(lines, host))
+    cgroup = os.path.join(folder, "cgroup.conf")
+    yield "cgroup", read.tried(_other, cgroup, lambda lines: dict(pair for line in lines for pair in pairs(line)))
 
 
 def _other(path, parse):
@@ -90,8 +87,6 @@ def _other(path, parse):
         return read.value(dict(parse(config_lines(path)), file=path))
     except FileNotFoundError:
         return read.absent("no {}".format(path))
-    except OSError as problem:
-        return read.unread("{}: {}".format(path, read.why(problem)))
 
 
 def _running():

@@ -20,8 +20,6 @@ def memory_modules():
         table = read.raw_bytes(TABLE)
     except FileNotFoundError:
         return read.absent("no SMBIOS table on this host")
-    except OSError as problem:
-        return read.unread("{}: {}".format(TABLE, read.why(problem)))
     found = [_slot(body, texts) for kind, body, texts in _structures(table) if kind == MEMORY_DEVICE and len(body) > 18]
     if len({each["slot"] for each in found}) < len(found):  # `DIMM 0` of each channel: the bank tells them apart
         for each in found:

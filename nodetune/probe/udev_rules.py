@@ -5,8 +5,6 @@ import re
 
 from . import read
 
-FOLDERS = ("/etc/udev/rules.d", "/run/udev/rules.d", "/usr/local/lib/udev/rules.d")
-FOLDERS += ("/usr/lib/udev/rules.d", "/lib/udev/rules.d")
 PART = re.compile(r'([A-Z_]+(?:\{[^}]*\})?)\s*(==|!=|:=|\+=|=)\s*"([^"]*)"')
 PASSING = ("ACTION", "SUBSYSTEM")
 """Matches that every new disk passes."""
@@ -15,7 +13,7 @@ PASSING = ("ACTION", "SUBSYSTEM")
 def rules(attribute):
     """Return (file, line, {(key, operator): text}) of the rules that set ATTR{queue/ATTRIBUTE}, in udev's order."""
     found, key = [], ("ATTR{queue/" + attribute + "}", "=")
-    for path in read.first_that_wins(FOLDERS, ".rules"):
+    for path in read.first_that_wins(read.config_folders("udev/rules.d"), ".rules"):
         for number, line in _lines(read.text_or(path)):
             parts = {(name, "=" if sign == ":=" else sign): text for name, sign, text in PART.findall(line)}
             if key in parts:

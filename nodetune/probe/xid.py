@@ -2,28 +2,48 @@
 
 A GPU's events count from its last recovery on: a (re)load of the driver module, or Xid 154 with the message that no
 recovery action is needed. Otherwise, a repaired GPU would fail until the next boot.
+
+Events are kept per GPU and number (per kind where a number has several): `first` and `time` of the last, `count`, and
+the last `text`. So no flood of one Xid pushes out another.
 """
 
+import bisect
 import re
 
 from . import kernel_log, read
 
-XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)(?: GPU-[^)]*)?\): (\d+)(?:, ?(.*))?$")
-"""On a GPU with MIG, the GPU and compute instance follow the address: `(PCI:0000:3b:00 GPU-I:05 GPU-CI:00)`."""
-SXID = re.compile(r"nvidia-nvswitch\d+: SXid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)(?:, ?(.*))?$")
+XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)(?: GPU-[^)]*)?\): (\d{1,4})(?:, ?(.*))?$")
+"""On a GPU with MIG, the GPU and compute instance follow the address: `(PCI:0000:3b:00 GPU-I:05 GPU-CI:00)`.
+
+This and all other patterns match at the begin of a line: programs get their words into lines of other drivers. Some
+lines begin with a program's name, such as `NVRM: [4711]: segfault at 0 … in FILE[…]`, so no bracket or comma comes before
+the words that count.
+"""
+SXID = re.compile(r"nvidia-nvswitch\d+: SXid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d{1,6})(?:, ?(.*))?$")
 BDF = r"([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})"
 NAMED = re.compile(r"NVRM: The NVIDIA GPU " + BDF)
-FALLEN = re.compile(r"NVRM: (?:.*?" + BDF + ")?.*fallen off the bus")
-RESET_REQUIRED = re.compile(
-    r"NVRM: .*(?:NV_ERR_RESET_REQUIRED|Rate limiting GSP RPC error prints for GPU at PCI:" + BDF + "|"
-    r"GSP core unresponsive|GSP-RM unresponsive|Max GSP-RM boot attempts exceeded)"
+FALLEN = re.compile(r"NVRM: (?:[^\[,]*?" + BDF + r")?[^\[,]*fallen off the bus")
+WITHOUT_XID = re.compile(
+    r"NVRM: (?:GPU " + BDF + r"\.\d: )?[^\[,]*\[?("
+    r"NV_ERR_RESET_REQUIRED|Rate limiting GSP RPC error prints for GPU at PCI:" + BDF + "|"
+    r"GSP core unresponsive|GSP-RM unresponsive|Max GSP-RM boot attempts exceeded|"
+    r"GPU marked for reset|RmInitAdapter failed|GPU is probably locked)"
 )
-"""Lines without an Xid for dead GPU firmware or for a driver that refuses work before a reset."""
+"""Lines without an Xid: dead GPU firmware, a driver that refuses work before a reset, a GPU that does not start or hangs."""
 LOAD_BEGINS = re.compile(r"nvidia-nvlink: Nvlink Core is being initialized")
 MODULE_LOADED = re.compile(r"NVRM: loading NVIDIA UNIX")
 """The driver logs this after its first messages about the GPUs, which belong to the same load."""
 RECOVERED = re.compile(r"recovery action changed from .* to 0x0 ")
 RECOVERY_ACTION_CHANGED = 154
+MEMORY_ERRORS, CONTAINED, UNCONTAINED = (48, 171, 172), 94, 95
+BURST = 60
+"""Seconds in which Xid 94 or 95 decides whether a memory error was contained."""
+KINDS_OF_A_NUMBER = re.compile(
+    r"(Nonfatal|Fatal) XC\d+ i(\d+)(?: Link (-?\d+)(?: \(0x([0-9a-f]{3}))?)?|(caused by previous Xid \d{1,4})$"
+)
+"""NVLink 5 (Xid 144 to 150): severity, injected, link, sub-code (bits 20 to 25). Others: an earlier Xid, if the log lost it."""
+MOST_KINDS = 1000
+"""Of each fact. Beyond them, a number has one kind for each severity and fate, so none is lost."""
 OF_GPUS = ("events", "fallen_off_bus", "reset_required")
 KINDS = ("nvswitch",) + OF_GPUS
 
@@ -38,52 +58,83 @@ def collect(names, step):
         return
     found = scan(lines)
     for name in KINDS:
-        yield name, read.value(found[name][-kernel_log.MOST_EVENTS :])
+        yield name, read.value(found[name])
     yield "log", read.value({"source": source, "since_s": lines[0][0] if lines else None, "lines": len(lines)})
 
 
 def scan(lines):
     """Return the events in (seconds since boot, message) lines, without those before a GPU's last recovery."""
-    found, loading, named = _nothing(), False, None
+    found, loading, named, fates = _nothing(), False, None, _fates(lines)
     for seconds, text in lines:
-        begins, loaded = LOAD_BEGINS.search(text), MODULE_LOADED.search(text)
+        if not text.startswith(("NVRM", "nvidia-nv")):
+            continue
+        begins, loaded = LOAD_BEGINS.match(text), MODULE_LOADED.match(text)
         if begins or (loaded and not loading):
             found = _nothing()
         if begins or loaded:
             loading = bool(begins)
-        elif "NVRM" in text or "SXid" in text:
-            name = NAMED.search(text)
+        else:
+            name = NAMED.match(text)
             named = name.group(1) if name else named
-            _note(found, seconds, text, named)
-    return found
+            _note(found, seconds, text, named, fates)
+    return {name: list(records.values()) for name, records in found.items()}
 
 
 def _nothing():
-    return {name: [] for name in KINDS}
+    return {name: {} for name in KINDS}
 
 
-def _note(found, seconds, text, named):
+def _fates(lines):
+    """Return (GPU, Xid 94 or 95) → the times at which it was logged."""
+    times = {}
+    for seconds, text in lines:
+        event = XID.match(text) if "): 9" in text else None
+        if event and int(event.group(2)) in (CONTAINED, UNCONTAINED):
+            times.setdefault((_bdf(event.group(1)), int(event.group(2))), []).append(seconds)
+    return times
+
+
+def _note(found, seconds, text, named, fates):
     """Record the event of a line; `named` is the GPU of the previous lines, for a message that spans several."""
-    event, switch, fallen, reset = (each.search(text) for each in (XID, SXID, FALLEN, RESET_REQUIRED))
+    event, switch, fallen, reset = (each.match(text) for each in (XID, SXID, FALLEN, WITHOUT_XID))
     if event:
-        bdf, number = _bdf(event.group(1)), int(event.group(2))
-        if number == RECOVERY_ACTION_CHANGED and RECOVERED.search(text):
-            for name in OF_GPUS:  # a line that names no GPU may be about this one
-                found[name] = [each for each in found[name] if each["bdf"] not in (bdf, "")]
-        else:
-            found["events"].append(_event(bdf, number, seconds, event.group(3)))
+        _note_xid(found, seconds, _bdf(event.group(1)), int(event.group(2)), event.group(3) or "", fates)
     elif switch:
-        found["nvswitch"].append(_event(_bdf(switch.group(1)), int(switch.group(2)), seconds, switch.group(3)))
+        bdf, number, said = _bdf(switch.group(1)), int(switch.group(2)), switch.group(3) or ""
+        _count(found["nvswitch"], (bdf, number, said[:5]), seconds, said, bdf=bdf, xid=number)
     elif fallen and (fallen.group(1) or named):
         bdf = _bdf(fallen.group(1) or named)
-        found["fallen_off_bus"].append({"bdf": bdf, "time": seconds, "text": text[:200]})
+        _count(found["fallen_off_bus"], (bdf,), seconds, text, bdf=bdf)
     elif reset:
-        bdf = _bdf(reset.group(1)) if reset.group(1) else ""
-        found["reset_required"].append({"bdf": bdf, "time": seconds, "text": text[:200]})
+        bdf = reset.group(1) or reset.group(3)
+        bdf = _bdf(bdf) if bdf else ""
+        _count(found["reset_required"], (bdf, reset.group(2)), seconds, text, bdf=bdf)
 
 
-def _event(bdf, number, seconds, text):
-    return {"bdf": bdf, "xid": number, "time": seconds, "text": (text or "")[:200]}
+def _note_xid(found, seconds, bdf, number, said, fates):
+    if number == RECOVERY_ACTION_CHANGED and RECOVERED.search(said):
+        for name in OF_GPUS:  # a line that names no GPU may be about this one
+            found[name] = {key: each for key, each in found[name].items() if each["bdf"] not in (bdf, "")}
+        return
+    kind, more = KINDS_OF_A_NUMBER.search(said), {}
+    if number in MEMORY_ERRORS:
+        contained, uncontained = (_near(fates.get((bdf, each)), seconds) for each in (CONTAINED, UNCONTAINED))
+        more = {"contained": contained and not uncontained}
+    key = (bdf, number) + (kind.groups() if kind else ()) + tuple(more.values())
+    _count(found["events"], key, seconds, said, bdf=bdf, xid=number, **more)
+
+
+def _near(times, seconds):
+    at = bisect.bisect_left(times or (), seconds - BURST)
+    return at < len(times or ()) and times[at] <= seconds + BURST
+
+
+def _count(records, key, seconds, text, **about):
+    """Add an event to the record of its kind."""
+    if key not in records and len(records) >= MOST_KINDS:
+        key = key[:3]
+    record = records.setdefault(key, dict(about, first=seconds, count=0))
+    record.update(time=seconds, text=text[:200], count=record["count"] + 1)
 
 
 def _bdf(text):

@@ -134,7 +134,8 @@ def wanted(facts: HostFacts, site: Provision) -> Wanted:
         raise HostRefusedError("installation needs root", "log in as root, or use --become (-b)")
     seen = ProvisionFacts(facts)
     data, release, arch = _catalogue(seen), seen("host.os", {}), str(seen("host.arch", ""))
-    _not_a_container(seen)
+    if seen("host.container", False):
+        raise HostRefusedError("this is a container", "provision the machine that it runs on")
     gpus = _gpus(seen)
     if "driver" in site.parts and int(site.branch) < data.oldest:
         raise HostRefusedError(
@@ -180,11 +181,6 @@ def _catalogue(seen: ProvisionFacts) -> Catalogue:
     return data
 
 
-def _not_a_container(seen: ProvisionFacts) -> None:
-    if seen("host.container", False):
-        raise HostRefusedError("this is a container", "provision the machine that it runs on")
-
-
 def _gpus(seen: ProvisionFacts) -> list[str]:
     """Return the PCI device IDs of the GPUs."""
     devices = seen("pci.devices", {})
@@ -221,10 +217,7 @@ def _fabric(seen: ProvisionFacts, gpus: Iterable[str]) -> str:
 
 def _parts(site: Provision, choices: Mapping[str, str]) -> list[str]:
     """Return the parts of the site that this host can use."""
-    needless = {
-        "fabric-manager": choices["fabric"] == "none",
-        "nccl": bool(site.nccl),
-    }
+    needless = {"fabric-manager": choices["fabric"] == "none", "nccl": bool(site.nccl)}
     return [part for part in site.parts if not needless.get(part)]
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.foundation import file_io, yaml_lines
-from nodetune.foundation.yaml_lines import FileError, LocatedYaml
+from nodetune.foundation.yaml_lines import LocatedYaml
 from nodetune.provision.package_data import moves_with_driver
 
 SCHEMA = "nodetune.lock/1"
@@ -170,18 +170,3 @@ def changes(old: Versions, new: Versions) -> list[tuple[str, str, str]]:
     names = sorted({*old.packages, *new.packages})
     pairs = ((name, old.packages.get(name, ""), new.packages.get(name, "")) for name in names)
     return [(name, before, after) for name, before, after in pairs if before != after]
-
-
-__all__ = [
-    "FileError",
-    "Lock",
-    "Versions",
-    "changes",
-    "check",
-    "merged",
-    "mismatched",
-    "read",
-    "text",
-    "upstream",
-    "write",
-]

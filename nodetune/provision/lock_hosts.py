@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nodetune.config import site as site_files
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
 from nodetune.foundation.request import RequestError
-from nodetune.foundation.show import Show
+from nodetune.foundation.stage_output import Show
 from nodetune.provision import lock, preflight, resolve
 from nodetune.provision.lock import Lock
 from nodetune.provision.request import LockRequest

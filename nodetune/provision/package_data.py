@@ -44,44 +44,28 @@ class Needed:
 
     def data(self) -> dict[str, list[str]]:
         """Return the data for the playbook."""
-        return {
-            name: list(getattr(self, name)) for name in ("packages", "needs", "services", "own_version", "replaces")
-        }
+        return {name: list(words) for name, words in vars(self).items()}
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """One system's file, with what it starts from put in."""
+    """One system's file, with what it starts from put in.
+
+    `oldest` is the oldest branch of the driver whose packages are known; `family` has patterns of the package names of a
+    driver from any vendor, `ours` the lower-case vendor of our driver packages.
+    """
 
     system: str
-    content: Mapping[str, Any]
-
-    @property
-    def manager(self) -> str:
-        return str(self.content["manager"])
-
-    @property
-    def oldest(self) -> int:
-        """The oldest branch of the driver whose packages are known."""
-        return int(self.content["oldest"])
-
-    @property
-    def family(self) -> tuple[str, ...]:
-        """Patterns of the package names of a driver from any vendor."""
-        return tuple(self.content["family"])
-
-    @property
-    def ours(self) -> str:
-        """The lower-case vendor of our driver packages."""
-        return str(self.content["ours"]).lower()
-
-    @property
-    def others(self) -> tuple[Entry, ...]:
-        return tuple(self.content["others"])
+    manager: str
+    oldest: int
+    family: tuple[str, ...]
+    ours: str
+    others: tuple[Entry, ...]
+    parts: Mapping[str, Any]
 
     def needed(self, part: str, choices: Mapping[str, str], branch: str, kernel: str) -> Needed:
         """Return what a part needs with these choices."""
-        given = self.content["parts"][part]
+        given = self.parts[part]
 
         def named(key: str, own: bool | None = None) -> tuple[str, ...]:
             found = _chosen(given.get(key, ()), choices, branch, own)
@@ -124,16 +108,19 @@ def known() -> tuple[str, ...]:
 @cache
 def load(system: str) -> Catalogue:
     """Load the data of one of the known systems."""
-    return Catalogue(system, _content(system))
+    found = content(system)
+    family, ours = tuple(found["family"]), found["ours"].lower()
+    return Catalogue(system, found["manager"], found["oldest"], family, ours, tuple(found["others"]), found["parts"])
 
 
-def _content(system: str) -> dict[str, Any]:
+def content(system: str) -> dict[str, Any]:
+    """Return a system's file as it is, after what it starts from."""
     import yaml
 
     own = yaml.safe_load((paths.shared("playbooks") / "packages" / f"{system}.yml").read_text("utf-8"))
     if "like" not in own:
         return dict(own)
-    base = _content(own["like"])
+    base = content(own["like"])
     return {**base, **own, "parts": {**base["parts"], **own.get("parts", {})}}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 from nodetune.foundation import text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK, TOO_SLOW
 from nodetune.foundation.json_document import head
-from nodetune.provision.resume_command import OLDER, ResumeCommand
-from nodetune.remediation.runs import Run
+from nodetune.provision.request import OLDER, ResumeCommand
+from nodetune.remediation.runs.record import Run
 
 SCHEMA = "nodetune.provision/1"
 DONE, NOTHING, FAILED, NOT_BEGUN, LEFT_OUT = "done", "nothing to do", "failed", "not reached", "left out"
@@ -120,13 +119,3 @@ class Record:
 
 def _data(came: StageResult) -> dict[str, Any]:
     return {"state": came.state, "message": came.message, "seconds": round(came.seconds, 3)}
-
-
-class Clock:
-    """Seconds of the stage that is under way."""
-
-    def __init__(self) -> None:
-        self._start = time.monotonic()
-
-    def seconds(self) -> float:
-        return time.monotonic() - self._start

@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nodetune.foundation.request import RequestError, built
-from nodetune.hosts.target import ConnectionOptions
+from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.provision import STAGES
-from nodetune.provision.resume_command import ResumeCommand
 from nodetune.remediation.request import ApplyRequest, ChangeRequest
+
+OLDER = "OLDER.lock"
+"""A placeholder in a command for a lock with an unknown name."""
+
+
+@dataclass(frozen=True)
+class ResumeCommand:
+    """The options of this run that the next one takes again. `named`: hosts were named (-i), so the next command names its own."""
+
+    options: Sequence[str]
+    lock: str
+    named: bool = True
+
+    def command(self, host: str, lock: str = "") -> str:
+        """Return the command for this host alone, whichever hosts this run was about: the others may be busy."""
+        only = ["-l", host] if self.named else []
+        return f"nodetune provision {shlex.join([*self.options, '--lock', lock or self.lock, *only])}"
 
 
 @dataclass(frozen=True)
@@ -53,12 +70,10 @@ class ProvisionRequest(ChangeRequest):
     def resume_command(self) -> ResumeCommand:
         """The options of this run for the next one, without its limit: a proposed command names one host."""
         connection = replace(self.connection, limit=None, failed_of="")
-        jobs = [
-            *(["--drain", self.drain] if self.drain else []),
-            *(["--assume-drained"] if self.assume_drained else []),
-        ]
-        words = [*connection.words, *self.selection.words, *jobs]
-        return ResumeCommand(shlex.join(words), str(self.lock), bool(connection.inventory))
+        drain = ["--drain", self.drain] if self.drain else []
+        drained = ["--assume-drained"] if self.assume_drained else []
+        words = [*connection.words, *self.selection.words, *drain, *drained]
+        return ResumeCommand(words, str(self.lock), bool(connection.inventory))
 
 
 @dataclass(frozen=True)

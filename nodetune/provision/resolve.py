@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nodetune.api.model import HostFacts
@@ -12,13 +12,15 @@ from nodetune.config.site_provision import Provision
 from nodetune.foundation import text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
 from nodetune.foundation.yaml_lines import FileError
-from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.provision import decide, package_data
 from nodetune.provision.decide import Wanted
 from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.lock import Versions, check
-from nodetune.remediation import ansible
-from nodetune.remediation.ansible import OnEvent, Outcome, PlayOptions
+from nodetune.remediation.ansible import play
+from nodetune.remediation.ansible.events import Outcome
+from nodetune.remediation.ansible.play import OnEvent, PlayOptions
 
 SECONDS = 900.0
 """For as many hosts as run at a time; fetching the lists of large repositories takes a minute or two."""
@@ -54,7 +56,7 @@ def ask(
     exact = {"nodetune_branch": driver} if driver else {}
     variables = {host: {**each.variables(), **exact} for host, each in asked.items()}
     options = PlayOptions(connection.options, connection.forks, SECONDS)
-    outcomes = ansible.play("versions", going, variables, options, on_event=on_event)
+    outcomes = play.play("versions", going, variables, options, on_event=on_event)
     answers += [_answer(asked[host], outcome) for host, outcome in outcomes.items()]
     return sorted(answers, key=lambda each: each.host)
 
@@ -69,24 +71,23 @@ def _wanted(target: Target, facts: HostFacts | UnreachableError, site: Provision
 
 
 def _answer(asked: Wanted, outcome: Outcome) -> Resolution:
+    nothing = Resolution(asked.host, asked.locked_as, code=END_STATE_MISSED)
     if outcome.state != "ok":
         code = INCOMPLETE if outcome.state == "unreachable" else END_STATE_MISSED
-        return Resolution(asked.host, asked.locked_as, problem=text.plain(outcome.message), code=code)
+        return replace(nothing, problem=text.plain(outcome.message), code=code)
     told: Mapping[str, Any] = next((each.result for each in outcome.results if "versions" in each.result), {})
     given = told.get("versions")
     if not isinstance(given, dict) or not given:
-        return Resolution(asked.host, asked.locked_as, problem="the host returned no versions", code=END_STATE_MISSED)
+        return replace(nothing, problem="the host returned no versions")
     driver = told.get("driver") or "" if "driver" in asked.parts else ""
     words = [driver, *given, *given.values()]
     if not all(isinstance(word, str) and len(word) <= LONGEST for word in words):
-        return Resolution(
-            asked.host, asked.locked_as, problem="the host returned invalid versions", code=END_STATE_MISSED
-        )
+        return replace(nothing, problem="the host returned invalid versions")
     found = Versions(driver, given)
     try:
         check(found, asked.locked_as)
     except FileError as problem:
-        return Resolution(asked.host, asked.locked_as, problem=text.plain(problem), code=END_STATE_MISSED)
+        return replace(nothing, problem=text.plain(problem))
     return Resolution(asked.host, asked.locked_as, found)
 
 
@@ -131,9 +132,8 @@ def _apart(hosts: Sequence[Resolution]) -> str:
                 said.setdefault(version, []).append(each.host)
         if len(said) > 1:
             fewest = sorted(said.items(), key=lambda item: len(item[1]))
-            return f"{name} would be " + " and ".join(
-                f"{version or 'none'} on {text.names(names)}" for version, names in fewest
-            )
+            told = (f"{version or 'none'} on {text.names(names)}" for version, names in fewest)
+            return f"{name} would be {' and '.join(told)}"
     return ""
 
 

@@ -11,7 +11,7 @@ from nodetune.provision import driver
 from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.record import DONE, NOTHING, Results, StageResult, failed
 from nodetune.remediation import outcomes as remediation_outcomes
-from nodetune.remediation.ansible import Outcome
+from nodetune.remediation.ansible.events import Outcome
 from nodetune.verify.model import FAILED as NOT_MEASURED
 from nodetune.verify.model import UNKNOWN
 from nodetune.verify.run import HostVerification, exit_code
@@ -77,9 +77,8 @@ def audited(result: HostResult, *, gating_only: bool) -> StageResult:
     failing = list(result.failing())
     wrong = [found.check for found in failing if found.gates or (found.fix and not gating_only)]
     if wrong:
-        return failed(
-            f"{', '.join(wrong[:5])}{' …' if len(wrong) > 5 else ''}: see nodetune audit, or waive it in the site file"
-        )
+        named = f"{', '.join(wrong[:5])}{' …' if len(wrong) > 5 else ''}"
+        return failed(f"{named}: see nodetune audit, or waive it in the site file")
     unknown = [found.check for found in result.findings if found.status == "unknown" and found.gates]
     if unknown:
         return failed(f"{', '.join(unknown[:5])}: cannot be determined: see nodetune audit", INCOMPLETE)
@@ -96,9 +95,8 @@ def proved(verification: HostVerification) -> StageResult:
         short += [found.title for found in verification.findings]
         return failed(f"below target: {'; '.join(short[:4])}{' …' if len(short) > 4 else ''}", TOO_SLOW)
     if code:
-        missing = [
-            f"{each.measurement}: {each.reason}" for each in verification.unmeasured if each.status == NOT_MEASURED
-        ]
+        not_measured = [each for each in verification.unmeasured if each.status == NOT_MEASURED]
+        missing = [f"{each.measurement}: {each.reason}" for each in not_measured]
         missing += [f"{name} is below target, but disturbed: {why}" for name, why in verification.disturbed]
         return failed("; ".join(missing[:3]) or "nothing could be measured", INCOMPLETE)
     return StageResult(DONE, f"{len(verification.verdicts)} figures{unproven([verification])}")

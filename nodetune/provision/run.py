@@ -8,18 +8,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
-from nodetune.foundation.show import Phase, Show, measuring
+from nodetune.foundation.stage_output import Phase, Show, measuring
 from nodetune.provision import STAGES, baseline, preflight, stages, steps, upgrade
 from nodetune.provision import lock as locks
 from nodetune.provision.preflight import Preflight
 from nodetune.provision.record import Record
 from nodetune.provision.request import ProvisionRequest
 from nodetune.provision.steps import Steps
-from nodetune.remediation import ansible, runs
-from nodetune.remediation.ansible import Outcome, PlayOptions
+from nodetune.remediation.ansible import play
+from nodetune.remediation.ansible.events import Outcome
+from nodetune.remediation.ansible.play import PlayOptions
 from nodetune.remediation.plan import PlanSelection
-from nodetune.remediation.runs import Run
 from nodetune.remediation.runs.connection import lasting_inventory, login_record
+from nodetune.remediation.runs.record import Run, recorded
 from nodetune.remote.selected_hosts import selected_hosts
 from nodetune.verify import remote
 from nodetune.verify.before_after import BeforeAfter
@@ -53,7 +54,7 @@ def dry_run(found: Preflight, show: Show) -> tuple[dict[str, Outcome], int]:
         variables = {host: {**each.variables(), "nodetune_guard": {}} for host, each in found.decisions.items()}
         options = PlayOptions(connection.options, connection.forks, steps.PLAY_SECONDS, check=True)
         with show.phase("dry run", len(going)) as phase:
-            outcomes = ansible.play("provision", going, variables, options, on_event=phase.heard)
+            outcomes = play.play("provision", going, variables, options, on_event=phase.heard)
     lost = max((each.code for each in found.came.values()), default=OK)
     wrong = any(each.state != "ok" for each in outcomes.values())
     return outcomes, max(lost, END_STATE_MISSED if wrong else OK)
@@ -63,7 +64,7 @@ def carry_out(found: Preflight, show: Show) -> ProvisionReport:
     """Run the stages, or the upgrade, and record them."""
     request, hosts = found.request, [target.name for target in found.targets]
     inventory = lasting_inventory(request.connection.inventory)
-    with runs.recorded("provision", _recorded(request), hosts, inventory, request.runs_folder) as run:
+    with recorded("provision", _recorded(request), hosts, inventory, request.runs_folder) as run:
         stage_names = upgrade.STAGES if request.upgrade else STAGES
         record = Record(run, sorted(hosts), stage_names, request.resume_command, request.upgrade)
         count = 0 if request.upgrade else sum(map(request.runs, STAGES))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from nodetune.foundation.exit_codes import END_STATE_MISSED
 from nodetune.provision import STAGES, baseline
-from nodetune.provision.record import LEFT_OUT, STOPPED, Clock, Record, Results, StageResult, failed
+from nodetune.provision.record import LEFT_OUT, STOPPED, Record, Results, StageResult, failed
 from nodetune.provision.request import ProvisionRequest
 from nodetune.provision.steps import Steps
 from nodetune.verify.baseline import BaselineError
@@ -42,18 +43,16 @@ def step(
     if not hosts:
         return
     say(stage, hosts)
-    clock = Clock()
+    began = time.monotonic()
     try:
         found = do(hosts)
     except KeyboardInterrupt:
         work.operations.stopped = work.stopped or STOPPED
         found = {}
-    except (
-        BaselineError,
-        OSError,
-    ) as problem:  # of this computer, not of the hosts: a file that is gone, a disk that is full
+    except (BaselineError, OSError) as problem:
+        # of this computer, not of the hosts: a file that is gone, a disk that is full
         found = dict.fromkeys(hosts, failed(baseline.told(problem)))
-    seconds = clock.seconds()
+    seconds = time.monotonic() - began
     came = {host: found.get(host) or failed(work.stopped or "no answer", END_STATE_MISSED) for host in hosts}
     record.note(stage, {host: replace(each, seconds=seconds) for host, each in came.items()})
 

@@ -11,9 +11,10 @@ from nodetune.api.model import HostFacts
 from nodetune.audit import auditor
 from nodetune.audit import document as audit_document
 from nodetune.audit import hosts as audit_hosts
+from nodetune.facts.machine import UNKNOWN
 from nodetune.foundation import file_io, json_document
 from nodetune.foundation.exit_codes import INCOMPLETE
-from nodetune.foundation.show import Phase, measuring
+from nodetune.foundation.stage_output import Phase, measuring
 from nodetune.guard.deploy import install, nodes
 from nodetune.guard.deploy.playbooks import GuardPlaybooks
 from nodetune.guard.deploy.request import InstallRequest, PolicySettings
@@ -23,13 +24,14 @@ from nodetune.provision import results as provision_results
 from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.preflight import Preflight
 from nodetune.provision.record import DONE, LEFT_OUT, NOTHING, STOPPED, Results, StageResult, failed
-from nodetune.remediation import apply, runs
+from nodetune.remediation import apply
 from nodetune.remediation.host_operations import HostOperations
-from nodetune.remediation.runs import Run
+from nodetune.remediation.runs import record
+from nodetune.remediation.runs.files import RunError
+from nodetune.remediation.runs.record import Run
 from nodetune.verify import baseline as baselines
 from nodetune.verify import document as verify_document
 from nodetune.verify import remote
-from nodetune.verify.machine import UNKNOWN
 from nodetune.verify.run import HostVerification, VerifyRun
 from nodetune.verify.suites import SuiteRequest
 
@@ -184,9 +186,8 @@ class Steps:
             verifications = [self._verifications[host] for host in sorted(self._verifications)]
             if any(each.state == "interrupted" for each in verifications):
                 self.operations.stopped = self.stopped or STOPPED
-            self._run.save(
-                "verify", verify_document.document(verifications, wanted, shlex.join(self._connection.words))
-            )
+            asked = shlex.join(self._connection.words)
+            self._run.save("verify", verify_document.document(verifications, wanted, asked))
         return self._verifications
 
     def measured(self, runs_of: int = 1) -> SuiteRequest:
@@ -205,9 +206,8 @@ class Steps:
             return dict.fromkeys(hosts, StageResult(LEFT_OUT, "the site file has no baseline"))
         if path.exists():
             return dict.fromkeys(hosts, StageResult(NOTHING, f"compared with {path.name}"))
-        verifications = [
-            each for host, each in self._proved(hosts).items() if host in hosts and each.machine != UNKNOWN
-        ]
+        proved = [each for host, each in self._proved(hosts).items() if host in hosts]
+        verifications = [each for each in proved if each.machine != UNKNOWN]
         document = verify_document.kept(verifications, unproven=False)
         if not any(each.verdicts for each in verifications):
             return dict.fromkeys(hosts, failed(f"{path} is not written: no figures to save", INCOMPLETE))
@@ -271,13 +271,12 @@ class Steps:
 
 def _earlier(own: Run) -> list[str]:
     """Return the earlier runs of this command, newest first."""
-    return [run.id for run in runs.listing(own.folder.parent) if run.id != own.id and _provisioned(run)][
-        :MOST_PAST_RUNS
-    ]
+    others = (run for run in record.listing(own.folder.parent) if run.id != own.id)
+    return [run.id for run in others if _provisioned(run)][:MOST_PAST_RUNS]
 
 
 def _provisioned(run: Run) -> bool:
     try:
         return run.about.get("command") == "provision"
-    except runs.RunError:
+    except RunError:
         return False

@@ -19,7 +19,7 @@ from nodetune.provision.request import ProvisionRequest
 from nodetune.provision.stages import Say, step
 from nodetune.provision.steps import Steps
 from nodetune.remediation.batches import batches
-from nodetune.remediation.runs import Run
+from nodetune.remediation.runs.record import Run
 from nodetune.verify import document as verify
 from nodetune.verify.before_after import AFTER, UNCHANGED, BeforeAfter, BeforeAfterResult
 from nodetune.verify.compare import FEWEST
@@ -78,17 +78,17 @@ class Upgrade:
         if decision.driver and not installed:
             return failed("no driver from NVIDIA's packages is installed: provision this host without --upgrade")
         if decision.driver and running != installed:
-            told = (
-                f"driver {installed} is installed but {running or 'none'} is running, as after an interrupted upgrade"
-            )
-            return failed(f"{told}: provision this host without --upgrade")
+            now = f"driver {installed} is installed but {running or 'none'} is running"
+            return failed(f"{now}, as after an interrupted upgrade: provision this host without --upgrade")
         return came
 
     def _batch(self, batch: Sequence[str], drain: bool) -> None:
         free = self._step("drain", batch, self._work.drain if drain else _not_drained)
         touched = self._step("before", free, self._before) if not self._work.stopped else []
         well = touched
-        for stage, do in self._changing().items():
+        work = self._work
+        changing = {"packages": work.packages, "reboot": work.reboot, "audit": self._audit, "after": self._after}
+        for stage, do in changing.items():
             well = self._step(stage, well, do) if not self._work.stopped else []
         if self._work.stopped:
             return
@@ -99,10 +99,6 @@ class Upgrade:
         self._record.note("back", {host: StageResult(NOTHING, "no packages were changed") for host in untouched})
         stages = self._record.hosts
         self._resume([host for host in batch if host not in back or stages[host]["back"].ok])
-
-    def _changing(self) -> dict[str, StageAction]:
-        work = self._work
-        return {"packages": work.packages, "reboot": work.reboot, "audit": self._audit, "after": self._after}
 
     def _audit(self, hosts: Sequence[str]) -> Results:
         """Report findings that the host had before the upgrade; only those that gate are failures."""
@@ -160,10 +156,8 @@ class Upgrade:
         """Resume what was upgraded, what was not changed, and what was restored."""
         self._work.give_back(fit)
         left = self._work.operations.left_drained
-        told = {
-            host: StageResult(NOTHING, "left drained: " + left[host]) if host in left else StageResult() for host in fit
-        }
-        self._record.note("resume", told)
+        drained = {host: StageResult(NOTHING, f"left drained: {left[host]}") for host in fit if host in left}
+        self._record.note("resume", {**dict.fromkeys(fit, StageResult()), **drained})
 
 
 class VerifyRecord:
@@ -225,9 +219,8 @@ def going_back(decision: Decision) -> Decision:
     if "driver" in parts and parts["driver"].packages != decision.wanted.parts["driver"].packages:
         parts["driver"] = replace(parts["driver"], packages=_driver_before(decision, parts))
     parts = {part: needed for part, needed in parts.items() if needed.packages}
-    return replace(
-        decision, wanted=replace(decision.wanted, parts=parts), versions=decision.held, held=decision.versions
-    )
+    wanted = replace(decision.wanted, parts=parts)
+    return replace(decision, wanted=wanted, versions=decision.held, held=decision.versions)
 
 
 def _driver_before(decision: Decision, parts: Mapping[str, Needed]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import pytest
 
 from nodetune.api.model import SEVERITIES, Check, Finding, HostResult
-from nodetune.audit.summary import at_least
+from nodetune.audit.summary import at_least, worded
 from nodetune.pytest_plugin.options import FLAGS, OPTIONS, SEVERAL, option
 
 CHECKS = Path(__file__).parents[1] / "checks"
@@ -59,25 +59,15 @@ def audited(config: pytest.Config) -> list[Case]:
     """Audit like `nodetune audit` with the same options. Raise pytest.UsageError for an invalid option."""
     import click
 
-    from nodetune.audit import fleet
-    from nodetune.facts import document
-    from nodetune.foundation import yaml_lines
-    from nodetune.hosts import patterns
+    from nodetune.foundation import UserError
 
-    mistakes = (
-        document.FactsError,
-        fleet.CohortError,
-        fleet.ReferenceHostError,
-        patterns.InventoryError,
-        yaml_lines.FileError,
-    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the libraries below: a user's -W error is meant for the user's code
         try:
             return _audited(_arguments(config))
         except click.ClickException as problem:
             _refuse(problem.format_message().replace("'--", "'--nodetune-"))
-        except mistakes as problem:
+        except UserError as problem:
             _refuse(str(problem))
         except OSError as problem:
             _refuse(f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem))
@@ -116,7 +106,7 @@ def _audited(arguments: list[str]) -> list[Case]:
     from nodetune.audit.request import AuditRequest
     from nodetune.cli import proposed_options, requests
     from nodetune.cli.commands import audit
-    from nodetune.foundation.show import Silent
+    from nodetune.foundation.stage_output import Silent
 
     with audit.command.make_context("nodetune audit", arguments) as context:
         request: AuditRequest = requests.partition(AuditRequest, context.params)["request"]
@@ -134,7 +124,7 @@ def told(results: Iterable[HostResult], telling: Telling) -> Iterator[Case]:
         seen[result.host] += 1
         host = result.host if seen[result.host] == 1 else f"{result.host}#{seen[result.host]}"
         if result.state == "ok":
-            yield from (telling.case(host, found) for found in result.findings)
+            yield from (telling.case(host, found) for found in worded(result))
         else:
             yield telling.unreached(host, result)
 

@@ -10,6 +10,9 @@ import pytest
 
 from nodetune.pytest_plugin.cases import REACHED, Case
 
+LONGEST_NAME = 60
+"""Letters of a host's name in the path that pytest looks for: the file system limits a name to 255 bytes."""
+
 
 class CheckItem(pytest.Item):
     """One check on one host: reports what the audit found."""
@@ -64,7 +67,7 @@ def hosts(session: pytest.Session, cases: Iterable[Case], ids: Sequence[str]) ->
             raise pytest.UsageError(f"not found: {each} (all: pytest --nodetune --collect-only -q)")
     return [
         HostItems.from_parent(
-            session, name=_id(host), nodeid=_id(host), path=session.path / _id(host), cases=list(group)
+            session, name=_id(host), nodeid=_id(host), path=session.path / _id(host[:LONGEST_NAME]), cases=list(group)
         )
         for host, group in groupby(chosen, key=lambda case: case.host)
     ]

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nodetune.api.model import HostResult
 from nodetune.audit import document as audit_document
 from nodetune.audit import run as audit_run
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
-from nodetune.foundation.show import Phase, Show, measuring
+from nodetune.foundation.stage_output import Phase, Show, measuring
 from nodetune.hosts.target import Target
-from nodetune.remediation import document, plan_document, rollout, runs
+from nodetune.remediation import document, plan_document, rollout
 from nodetune.remediation import outcomes as remediation_outcomes
-from nodetune.remediation.ansible import OnEvent, Outcome
+from nodetune.remediation.ansible.events import Outcome
+from nodetune.remediation.ansible.play import OnEvent
 from nodetune.remediation.batches import batches
+from nodetune.remediation.document import ApplyReport
 from nodetune.remediation.outcomes import StepOutcome
 from nodetune.remediation.plan import HostPlan, PlanSelection
 from nodetune.remediation.request import ApplyRequest
-from nodetune.remediation.runs import Run
 from nodetune.remediation.runs.connection import lasting_inventory, login_record
+from nodetune.remediation.runs.record import Run, recorded
 from nodetune.verify import before_after, remote
 from nodetune.verify import document as verify_document
-from nodetune.verify.before_after import BeforeAfter, BeforeAfterResult
+from nodetune.verify.before_after import BeforeAfter
 from nodetune.verify.compare import FEWEST
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
@@ -82,23 +84,6 @@ class Prepared:
         return before_after.duration(self.suite, len(parts))
 
 
-@dataclass(frozen=True)
-class ApplyReport:
-    """The result of an apply.
-
-    `run` is None if there was nothing to do. `dead`: the earlier runs that were interrupted, by host; `drained`: why hosts
-    that this run drained are not back in service; `verified`: what --verify measured; `stopped`: why it ended early.
-    """
-
-    run: str | None
-    done: Sequence[StepOutcome]
-    dead: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
-    drained: Mapping[str, str] = field(default_factory=dict)
-    verified: BeforeAfterResult | None = None
-    code: int = OK
-    stopped: str = ""
-
-
 def prepare(request: ApplyRequest, show: Show) -> Prepared:
     """Audit the hosts, and decide what to do on each. Raise InventoryError."""
     from nodetune.remote.selected_hosts import selected_hosts
@@ -125,7 +110,7 @@ def carry_out(prepared: Prepared, show: Show) -> ApplyReport:
     """Change the hosts and record it. Raise OSError where nothing can be recorded."""
     request, hosts = prepared.request, [each.host for each in prepared.busy]
     inventory = lasting_inventory(request.connection.inventory)
-    with runs.recorded("apply", _recorded(request), hosts, inventory, request.runs_folder) as run:
+    with recorded("apply", _recorded(request), hosts, inventory, request.runs_folder) as run:
         _record_before(run, prepared)
         with show.phase("apply", len(hosts)) as phase:
             report = changed(prepared, run, phase.heard, _measured(prepared, run, phase) if request.verify else None)
@@ -140,9 +125,10 @@ def changed(prepared: Prepared, run: Run, on_event: OnEvent, around: BeforeAfter
     run.save("after", audit_document.audit(rolling.after()))
     run.save("outcomes", document.outcomes(done))
     verified = around.result() if around else None
-    reached = not rolling.left_drained and remediation_outcomes.reached(done, prepared.request.disruption)
+    drained, stopped = rolling.operations.left_drained, rolling.operations.stopped
+    reached = not drained and remediation_outcomes.reached(done, prepared.request.disruption)
     code = max(prepared.reached if reached else END_STATE_MISSED, verified.code if verified else OK)
-    return ApplyReport(run.id, done, rolling.interrupted(), rolling.left_drained, verified, code, rolling.stopped)
+    return ApplyReport(run.id, done, rollout.interrupted(rolling.played), drained, verified, code, stopped)
 
 
 def _measured(prepared: Prepared, run: Run, phase: Phase) -> BeforeAfter:

@@ -17,16 +17,12 @@ def batches(hosts: Sequence[str], canary: int, batch: str) -> list[list[str]]:
     """Split the hosts: the canaries first, then batches of this size ("10", "25%", "" = all). Raise BatchError."""
     first = list(hosts[:canary]) if canary and len(hosts) > canary else []
     rest = list(hosts[len(first) :])
-    size = _size(batch, len(hosts))
-    return [part for part in [first, *(rest[at : at + size] for at in range(0, len(rest), size))] if part]
+    step = size(batch, len(hosts))
+    return [part for part in [first, *(rest[at : at + step] for at in range(0, len(rest), step))] if part]
 
 
-def check(batch: str) -> None:
-    """Refuse a wrong --batch before any host is asked. Raise BatchError."""
-    _size(batch, 1)
-
-
-def _size(batch: str, hosts: int) -> int:
+def size(batch: str, hosts: int) -> int:
+    """Return how many of the hosts a --batch means. Raise BatchError."""
     if not batch:
         return max(hosts, 1)
     found = re.fullmatch(r"(\d{1,6})(%?)", batch.strip())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nodetune.api.model import HostResult
 from nodetune.audit.document import not_reached
+from nodetune.foundation.exit_codes import OK
 from nodetune.foundation.json_document import head
-from nodetune.remediation.ansible import Outcome
+from nodetune.remediation.ansible.events import Outcome
 from nodetune.remediation.outcomes import StepOutcome, tally
 from nodetune.remediation.plan_document import manual
 from nodetune.verify import document as verify
@@ -26,29 +27,35 @@ def outcomes(done: Iterable[StepOutcome]) -> list[dict[str, Any]]:
     return [asdict(each) for each in done]
 
 
-def applied(
-    run: str | None,
-    done: Sequence[StepOutcome],
-    results: Sequence[HostResult],
-    dead: Mapping[str, Sequence[Mapping[str, Any]]],
-    drained: Mapping[str, str],
-    verified: BeforeAfterResult | None,
-) -> dict[str, Any]:
-    """Return the document of an apply.
+@dataclass(frozen=True)
+class ApplyReport:
+    """The result of an apply.
 
-    `run` is None if there was nothing to do. `dead` has the runs that were interrupted, by host; `drained` the reason
-    why hosts that this run drained are not back in service; `verified` the result of measuring before and after.
+    `run` is None if there was nothing to do. `dead`: the earlier runs that were interrupted, by host; `drained`: why hosts
+    that this run drained are not back in service; `verified`: what --verify measured; `stopped`: why it ended early.
     """
+
+    run: str | None
+    done: Sequence[StepOutcome]
+    dead: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    drained: Mapping[str, str] = field(default_factory=dict)
+    verified: BeforeAfterResult | None = None
+    code: int = OK
+    stopped: str = ""
+
+
+def applied(report: ApplyReport, results: Sequence[HostResult]) -> dict[str, Any]:
+    """Return the document of an apply."""
     return {
         **head(APPLY_SCHEMA),
-        "run": run,
-        "steps": outcomes(done),
+        "run": report.run,
+        "steps": outcomes(report.done),
         "by_hand": manual(results),
         "not_reached": not_reached(results),
-        "interrupted": [{"host": host, **each} for host, found in dead.items() for each in found],
-        "left_drained": [{"host": host, "reason": reason} for host, reason in drained.items()],
-        "verified": _before_after(verified),
-        "summary": tally(done),
+        "interrupted": [{"host": host, **each} for host, found in report.dead.items() for each in found],
+        "left_drained": [{"host": host, "reason": reason} for host, reason in report.drained.items()],
+        "verified": _before_after(report.verified),
+        "summary": tally(report.done),
     }
 
 

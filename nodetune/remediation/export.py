@@ -24,7 +24,9 @@ from nodetune.foundation import UserError, file_io, paths
 from nodetune.foundation import text as plain_text
 from nodetune.foundation.json_document import merge
 from nodetune.hosts import nodeset
-from nodetune.remediation.builders import FILES, PlannedChange
+from nodetune.remediation.ansible.inventory import DataDumper
+from nodetune.remediation.host_changes import PlannedChange
+from nodetune.remediation.host_view import FILES
 from nodetune.remediation.plan import HostPlan, alike, edited
 from nodetune.remote import payload
 
@@ -62,7 +64,7 @@ def _fill(folder: Path, sets: Sequence[Set]) -> None:
         _files(folder, each, alone=len(sets) == 1)
     _role(folder / "role", sets)
     _put(folder / "apply.yml", APPLY)
-    _put(folder / "README.md", _readme(sets))
+    _put(folder / "README.md", "\n".join([HEAD, *(_about(each, alone=len(sets) == 1) for each in sets)]))
 
 
 def _put(path: Path, text: str) -> None:
@@ -125,7 +127,8 @@ def _role(role: Path, sets: Sequence[Set]) -> None:
     _put(role / "tasks" / "main.yml", _main(playbooks / "remediate.yml"))
     for name, planned, _ in sets:
         _put(role / "vars" / f"{name}.yml", "---\n" + _as_data("nodetune_groups", [each.data() for each in planned]))
-    _put(role / "vars" / "main.yml", "---\n" + _as_data("nodetune_sets", _set_of(sets)))
+    set_of = {host: name for name, _, hosts in sets for host in hosts}
+    _put(role / "vars" / "main.yml", "---\n" + _as_data("nodetune_sets", set_of))
 
 
 def _sources(folder: Path) -> Iterable[Path]:
@@ -134,34 +137,15 @@ def _sources(folder: Path) -> Iterable[Path]:
         yield from (Path(place, name) for name in sorted(names) if name.endswith(".py"))
 
 
-def _set_of(sets: Sequence[Set]) -> dict[str, str]:
-    return {host: name for name, _, hosts in sets for host in hosts}
-
-
-TEXT = "tag:yaml.org,2002:str"
-
-
-class _Dumper(yaml.SafeDumper):
-    """Every text is tagged: Ansible never looks for a template in it."""
+class _Dumper(DataDumper):
+    """Writes each value in full, for people."""
 
     def ignore_aliases(self, _data: Any) -> bool:
         return True
 
 
-def _represent(dumper: Any, text: str) -> Any:
-    """Represent text so that it stays text: ansible-core 2.19 ignores quotes of tagged text.
-
-    "0644" would arrive as 420, "no" as false. Such a number or word can hold no template, so it needs no tag.
-    """
-    plain = dumper.resolve(yaml.ScalarNode, text, (True, False)) == TEXT
-    return dumper.represent_scalar("!unsafe" if plain else TEXT, text, style='"')
-
-
-_Dumper.add_representer(str, _represent)
-
-
 def _as_data(name: str, value: Any) -> str:
-    dumped = yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=float("inf"))
+    dumped = yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=1 << 30)
     return f"{name}:\n{textwrap.indent(dumped, '  ')}"
 
 
@@ -222,10 +206,6 @@ TELL = """
 # --- what to do with it
 
 
-def _readme(sets: Sequence[Set]) -> str:
-    return "\n".join([HEAD, *(_about(each, alone=len(sets) == 1) for each in sets)])
-
-
 def _about(of: Set, *, alone: bool) -> str:
     name, planned, hosts = of
     below = "" if alone else f"/{name}"
@@ -238,16 +218,12 @@ def _about(of: Set, *, alone: bool) -> str:
         _listed("Then in it (chroot /mnt):", [*map(_of_unit, units), *_in_image(planned)]),
         _listed(
             "Files of others, to be edited (what to put there: snippets):",
-            [f"{path}: {_one_line(text)}" for path, text in _snippets(planned).items()],
+            [f"{path}: {plain_text.plain(' '.join(text.split()), 300)}" for path, text in _snippets(planned).items()],
         ),
         _listed("Only on a running host (the role does it; an image needs nothing):", running),
         _listed("To know:", [note for each in planned for note in each.notes]),
     ]
     return "\n".join(part for part in parts if part)
-
-
-def _one_line(text: str) -> str:
-    return plain_text.plain(" ".join(text.split()), 300)
 
 
 def _listed(title: str, lines: Iterable[str]) -> str:

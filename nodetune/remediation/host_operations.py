@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.hosts.target import Target
-from nodetune.remediation import ansible
-from nodetune.remediation.ansible import OnEvent, Outcome, PlayOptions
+from nodetune.remediation.ansible import play
+from nodetune.remediation.ansible.events import Outcome
+from nodetune.remediation.ansible.play import SECONDS, OnEvent, PlayOptions
 from nodetune.remediation.request import ChangeRequest
-from nodetune.remediation.runs import Run
+from nodetune.remediation.runs.record import Run
 
 DRAIN_POLL_SECONDS = 15.0
 REBOOT_MORE_SECONDS = 900.0
@@ -40,12 +41,12 @@ class HostOperations:
         name: str | Path,
         hosts: Sequence[str],
         variables: Mapping[str, Mapping[str, Any]] | None = None,
-        seconds: float = ansible.SECONDS,
+        seconds: float = SECONDS,
     ) -> dict[str, Outcome]:
-        """Run a playbook on some of the hosts: see nodetune.remediation.ansible.play. A play that is ended ends the whole run."""
+        """Run a playbook on some of the hosts: see ansible/play.py. A play that is ended ends the whole run."""
         targets, connection = [self.targets[host] for host in hosts], self._request.connection
         play_options = PlayOptions(connection.options, connection.forks, seconds)
-        outcomes = ansible.play(name, targets, variables or {}, play_options, self._run, self._on_event)
+        outcomes = play.play(name, targets, variables or {}, play_options, self._run, self._on_event)
         stopped = next((outcome.message for outcome in outcomes.values() if outcome.state == "interrupted"), "")
         self.stopped = self.stopped or stopped
         return outcomes

@@ -11,8 +11,9 @@ from nodetune.api.model import DISRUPTIONS, Check, Finding, HostFacts, HostResul
 from nodetune.audit import gpu_users
 from nodetune.audit.selection import Selection
 from nodetune.foundation import text as plain_text
-from nodetune.remediation import builders
-from nodetune.remediation.builders import FILES, FREE, PlannedChange
+from nodetune.remediation import host_changes
+from nodetune.remediation.host_changes import FREE, PlannedChange
+from nodetune.remediation.host_view import FILES
 
 CODE = "/usr/local/lib/nodetune/"
 """Programs of nodetune's units, which contain no settings."""
@@ -85,7 +86,7 @@ def safely(result: HostResult, make: Callable[[HostFacts], HostPlan]) -> HostPla
 
 def _plan(result: HostResult, facts: HostFacts, limits: tuple[str, str], site: Iterable[Check]) -> HostPlan:
     chosen, left = select(fixable(result), *limits)
-    changes, unbuilt = builders.build(chosen, facts, site)
+    changes, unbuilt = host_changes.build(chosen, facts, site)
     cannot = {found.check for found, _ in unbuilt}
     findings = tuple(found for found in chosen if found.check not in cannot)
     return HostPlan(result, findings, (*left, *unbuilt), tuple(changes))
@@ -174,7 +175,7 @@ def alike(plans: Iterable[HostPlan]) -> list[tuple[tuple[PlannedChange, ...], li
 
 def facts_for(kinds: Iterable[str]) -> set[str]:
     """Return the facts that planning needs for these remedy kinds, in addition to those of the checks."""
-    return builders.needs(kinds) | set(gpu_users.FACTS)
+    return host_changes.needs(kinds) | set(gpu_users.FACTS)
 
 
 def edited(change: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from nodetune.api.model import Finding, HostResult, fix_of
 from nodetune.audit.document import fix_data, not_reached
 from nodetune.foundation import json_document
 from nodetune.remediation import plan as planning
-from nodetune.remediation.builders import PlannedChange
+from nodetune.remediation.host_changes import PlannedChange
 from nodetune.remediation.plan import HostPlan
 
 PLAN_SCHEMA = "nodetune.plan/1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nodetune.api.model import HostResult
 from nodetune.audit import run
-from nodetune.foundation.show import Show
+from nodetune.foundation.stage_output import Show
 from nodetune.remediation import plan
 from nodetune.remediation.plan import HostPlan, PlanSelection
 from nodetune.remediation.request import PlanRequest

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nodetune.api.model import DISRUPTIONS, disruption_name
 from nodetune.foundation.request import RequestError, built, limited
-from nodetune.hosts.target import ConnectionOptions
+from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.remediation import batches
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class ChangeRequest:
 
     def __post_init__(self) -> None:
         """Raise BatchError."""
-        batches.check(self.batch)
+        batches.size(self.batch, 1)
 
     @property
     def reboot_seconds(self) -> float:

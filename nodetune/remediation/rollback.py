@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from nodetune.foundation import text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
-from nodetune.foundation.show import Show
+from nodetune.foundation.stage_output import Show
 from nodetune.hosts import nodeset, patterns
-from nodetune.hosts.target import ConnectionOptions, Target
-from nodetune.remediation import ansible, runs
-from nodetune.remediation.ansible import OnEvent, Outcome, PlayOptions
-from nodetune.remediation.builders import FREE
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
+from nodetune.remediation.ansible import events, play
+from nodetune.remediation.ansible.events import Outcome
+from nodetune.remediation.ansible.play import OnEvent, PlayOptions
+from nodetune.remediation.host_changes import FREE
 from nodetune.remediation.host_operations import out_of_use
 from nodetune.remediation.request import RollbackRequest
-from nodetune.remediation.runs import Run, RunError, not_undone
+from nodetune.remediation.runs import not_undone, record
 from nodetune.remediation.runs.connection import connection_record
+from nodetune.remediation.runs.files import RunError
+from nodetune.remediation.runs.record import RUNNING, Run, recorded
 
 Outcomes = Mapping[str, Outcome]
 
@@ -52,7 +56,7 @@ class Undoing:
         request, connection, hosts = self.request, self.connection, [target.name for target in self.targets]
         settings = {"of": self.of.id, "force": request.force, "assume_drained": request.assume_drained}
         settings |= connection_record(connection)
-        with runs.recorded("rollback", settings, hosts, connection.inventory, request.runs_folder) as run:
+        with recorded("rollback", settings, hosts, connection.inventory, request.runs_folder) as run:
             run.undone = []
             with show.phase("rollback", len(hosts)) as phase:
                 outcomes = self.revert(run, phase.heard)
@@ -76,7 +80,7 @@ class Undoing:
             for host, changes in groups.items()
         }
         play_options = PlayOptions(self.connection.options, self.connection.forks, check=run is None)
-        return ansible.play("revert", self.targets, variables, play_options, run, on_event)
+        return play.play("revert", self.targets, variables, play_options, run, on_event)
 
     def _guard(self, groups: Any) -> dict[str, Any]:
         """Return what must be true before disruptive changes are undone: undoing them disrupts again.
@@ -86,7 +90,7 @@ class Undoing:
         guard = {"nodetune_guard": out_of_use(self.request.assume_drained)}
         if groups is None and self.of.about.get("command") == "rollback":  # by a version that did not keep them
             return guard  # any may disturb
-        disturb = [group.get("group") for group in ansible.objects(groups) if group.get("disruption") not in FREE]
+        disturb = [group.get("group") for group in events.objects(groups) if group.get("disruption") not in FREE]
         return {**guard, "nodetune_guarded": disturb} if disturb else {}
 
 
@@ -94,7 +98,7 @@ def runs_of(request: RollbackRequest) -> list[tuple[Run, Sequence[str]]]:
     """Return the runs to roll back, newest first, each with the hosts. Raise RunError, also for one that is running."""
     found = _standing_on(request) if request.every is not None else [_named(request)]
     for of, _ in found:
-        if of.state() == runs.RUNNING:
+        if of.state() == RUNNING:
             raise RunError(f"run {of.id} is still running: wait for it or stop it")
     return found
 
@@ -102,7 +106,7 @@ def runs_of(request: RollbackRequest) -> list[tuple[Run, Sequence[str]]]:
 def _named(request: RollbackRequest) -> tuple[Run, Sequence[str]]:
     if request.run == "last":
         return not_undone.last(request.runs_folder)
-    of = runs.find(str(request.run), request.runs_folder)
+    of = record.find(str(request.run), request.runs_folder)
     return of, of.hosts
 
 
@@ -110,7 +114,7 @@ def _standing_on(request: RollbackRequest) -> list[tuple[Run, Sequence[str]]]:
     spec, root = str(request.every), request.runs_folder
     found = not_undone.on(patterns.expand(spec), root)
     if not found:
-        known = sorted({host for _, hosts in not_undone.standing(runs.listing(root)) for host in hosts})
+        known = sorted({host for _, hosts in not_undone.standing(record.listing(root)) for host in hosts})
         others = f": nodetune changed {text.plain(nodeset.fold(known))}" if known else ""
         raise RunError(f"nothing to roll back on {text.plain(spec, 100)}{others}")
     return [*found]
@@ -135,9 +139,7 @@ def joined(done: Iterable[Outcomes]) -> dict[str, Outcome]:
     found: dict[str, Outcome] = {}
     for outcomes in done:
         for host, outcome in outcomes.items():
-            before = found.get(host, Outcome(host))
-            worse = outcome if before.state == "ok" else before
-            found[host] = replace(worse, results=(*before.results, *outcome.results))
+            found[host] = found.get(host, Outcome(host)).followed_by(outcome)
     return found
 
 

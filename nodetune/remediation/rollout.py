@@ -10,18 +10,20 @@ from nodetune.api.model import HostFacts, HostResult
 from nodetune.audit import auditor, gpu_users
 from nodetune.audit import hosts as audit_hosts
 from nodetune.foundation import text
-from nodetune.hosts.target import ConnectionOptions, Target
-from nodetune.remediation import ansible
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
 from nodetune.remediation import outcomes as remediation_outcomes
 from nodetune.remediation import plan as planning
-from nodetune.remediation.ansible import OnEvent, Outcome, PlayOptions
+from nodetune.remediation.ansible import play
+from nodetune.remediation.ansible.events import Outcome
+from nodetune.remediation.ansible.play import OnEvent, PlayOptions
 from nodetune.remediation.batches import batches
-from nodetune.remediation.builders import FREE
+from nodetune.remediation.host_changes import FREE
 from nodetune.remediation.host_operations import HostOperations
 from nodetune.remediation.outcomes import NOT_APPLIED, PENDING, SKIPPED, StepOutcome
 from nodetune.remediation.plan import HostPlan, added
 from nodetune.remediation.request import ApplyRequest
-from nodetune.remediation.runs import Run
+from nodetune.remediation.runs.record import Run
 
 if TYPE_CHECKING:
     from nodetune.verify.before_after import BeforeAfter
@@ -58,20 +60,10 @@ class Rollout:
         before_after: BeforeAfter | None = None,
     ) -> None:
         self._before_after = before_after
-        self._operations = HostOperations(targets, request, run, on_event)
+        self.operations = HostOperations(targets, request, run, on_event)
         self._request, self._run = request, run
         self._after: dict[str, HostResult] = {}
-        self._played: dict[str, Outcome] = {}
-
-    @property
-    def left_drained(self) -> dict[str, str]:
-        """Hosts that this run drained and could not resume, with the reason."""
-        return self._operations.left_drained
-
-    @property
-    def stopped(self) -> str:
-        """Why it ended before it was done; empty where it did not."""
-        return self._operations.stopped
+        self.played: dict[str, Outcome] = {}
 
     def apply(self, plans: Sequence[HostPlan]) -> list[StepOutcome]:
         """Apply the plans batch by batch. Return the outcome of each fix. Raise BatchError before anything is done."""
@@ -79,14 +71,13 @@ class Rollout:
         done = left_out(plans)
         failed: set[str] = set()
         for batch in batches(sorted(by_host), self._request.canary, self._request.batch):
-            why = self._operations.stopped or self._too_many(failed)
+            why = self.operations.stopped or self._too_many(failed)
             if why:
                 done += _not_applied([by_host[host] for host in batch], why)
                 continue
             outcomes = self._batch([by_host[host] for host in batch])
-            failed |= remediation_outcomes.failed_hosts(outcomes) | (
-                self._before_after.worse if self._before_after else set()
-            )
+            failed |= remediation_outcomes.failed_hosts(outcomes)
+            failed |= self._before_after.worse if self._before_after else set()
             done += outcomes
         return done
 
@@ -99,32 +90,28 @@ class Rollout:
         """Return the last audit of each host that was changed."""
         return auditor.by_name(self._after.values())
 
-    def interrupted(self) -> dict[str, list[dict[str, Any]]]:
-        """Return host → earlier runs that had not ended there, with what each had done."""
-        return interrupted(self._played)
-
     def _batch(self, plans: Sequence[HostPlan]) -> list[StepOutcome]:
         hosts = [plan.host for plan in plans]
         disturbed = [plan.host for plan in plans if plan.disturbs]
-        ours, waits = self._operations.drained(disturbed) if self._request.drain else ([], {})
-        if self._before_after and not self._operations.stopped:
-            self._operations.stopped = self._before_after.before(hosts)
-        if self._operations.stopped:
-            self._operations.give_back(ours)
-            return _not_applied(plans, self._operations.stopped)
+        ours, waits = self.operations.drained(disturbed) if self._request.drain else ([], {})
+        if self._before_after and not self.operations.stopped:
+            self.operations.stopped = self._before_after.before(hosts)
+        if self.operations.stopped:
+            self.operations.give_back(ours)
+            return _not_applied(plans, self.operations.stopped)
         played = self._play(plans, waits)
         touched = [host for host in hosts if played[host].gathered("entries")]
         self._audit([host for host in hosts if played[host].state == "ok" or host in touched])
         done = self._outcomes(plans, played, waits)
         pending = sorted({each.host for each in done if each.outcome == PENDING})
-        if self._request.reboot and pending and not self._operations.stopped:
-            lost = self._operations.rebooted(pending)
+        if self._request.reboot and pending and not self.operations.stopped:
+            lost = self.operations.rebooted(pending)
             self._audit(pending)
             played |= {host: replace(played[host], state="failed", message=why) for host, why in lost.items()}
             done = self._outcomes(plans, played, waits)
-        if self._before_after and not self._operations.stopped:
-            self._operations.stopped = self._before_after.after(touched)
-        self._operations.give_back(ours)
+        if self._before_after and not self.operations.stopped:
+            self.operations.stopped = self._before_after.after(touched)
+        self.operations.give_back(ours)
         return done
 
     def _play(self, plans: Sequence[HostPlan], waits: Mapping[str, str]) -> dict[str, Outcome]:
@@ -133,20 +120,20 @@ class Rollout:
         for host, data in groups.items():
             self._run.save_changes(host, data)
         given = {host: {"nodetune_groups": data} for host, data in groups.items() if data}
-        outcomes = self._operations.play("remediate", list(given), given)
-        self._played |= outcomes
+        outcomes = self.operations.play("remediate", list(given), given)
+        self.played |= outcomes
         return {host: outcomes.get(host, Outcome(host)) for host in groups}
 
     def _groups(self, plan: HostPlan, waits: str) -> list[dict[str, Any]]:
         """Return the groups of changes; the host refuses disruptive ones while its GPUs are in use."""
         return [
-            {**change.data(), "guard": {} if change.disruption in FREE else self._operations.guard}
+            {**change.data(), "guard": {} if change.disruption in FREE else self.operations.guard}
             for change in plan.changes
             if not waits or change.disruption in FREE
         ]
 
     def _audit(self, hosts: Sequence[str]) -> None:
-        targets = [self._operations.targets[host] for host in hosts]
+        targets = [self.operations.targets[host] for host in hosts]
         for result in audit_hosts.audit_hosts(targets, self._request.selection, self._request.connection):
             self._after[result.host] = result
             told = {"task": "Audit", "item": "", "status": result.state, "changed": False, "message": result.message}
@@ -184,7 +171,7 @@ def dry_run(
         if plan.findings
     }
     options = PlayOptions(connection.options, connection.forks, check=True)
-    return ansible.play("remediate", [known[host] for host in given], given, options, on_event=on_event)
+    return play.play("remediate", [known[host] for host in given], given, options, on_event=on_event)
 
 
 def _problems(outcome: Outcome) -> dict[str, str]:

@@ -22,6 +22,9 @@ HEADER = """\
 # Proposed by nodetune plan from the facts of the hosts. Nothing was changed. Review each hunk, then change the files
 # where your site keeps them. Read the lines that begin with # first.
 """
+AUTODETECT = (
+    "# Or AutoDetect=nvml instead of these lines, if slurmd was built with NVML (slurmd -G shows what it finds)."
+)
 NOTHING = "# No change is proposed for any host.\n"
 DETECTED = ("nvml", "nvidia", "full", "nrt", "rsmi", "oneapi")
 CONSTRAINTS = ("ConstrainCores", "ConstrainDevices", "ConstrainRAMSpace")
@@ -95,14 +98,9 @@ def _gres(facts: FactsView) -> tuple[str, list[str]]:
     listed = {minor: slurm_cores.numbers(line["cores"]) for line in old for minor in slurm_cores.minors(line["file"])}
     if all(listed.get(minor) and set(listed[minor]) <= set(cores) for minor, cores in near.items()):
         return file, []
-    removed = [
-        f"-Name=gpu File={_plain(line['file'])}" + f" Cores={_plain(line['cores'])}" * bool(line["cores"])
-        for line in old
-    ]
-    first = (
-        "# Or AutoDetect=nvml instead of these lines, if slurmd was built with NVML (slurmd -G shows what it finds)."
-    )
-    return file, [first, *removed, *_lines(near, gres.get("types", []))]
+    cores = [f" Cores={_plain(line['cores'])}" if line["cores"] else "" for line in old]
+    removed = [f"-Name=gpu File={_plain(line['file'])}{its}" for line, its in zip(old, cores, strict=True)]
+    return file, [AUTODETECT, *removed, *_lines(near, gres.get("types", []))]
 
 
 def _narrow(facts: FactsView) -> int:
@@ -140,9 +138,8 @@ def _slurm(facts: FactsView) -> tuple[str, list[str]]:
     config = facts["slurm.config"]
     settings, lines = config["settings"], []
     plugins = settings.get("taskplugin", "")
-    words = [
-        word.strip().lower() for word in plugins.split(",") if word.strip() and word.strip().lower() != "task/none"
-    ]
+    words = [word.strip().lower() for word in plugins.split(",")]
+    words = [word for word in words if word not in ("", "task/none")]
     missing = [plugin for plugin in TASK_PLUGINS if plugin not in [_whole(word) for word in words]]
     if missing:
         kept = [word for word in words if WORD.fullmatch(word)]
@@ -171,11 +168,9 @@ def _kubelet(facts: FactsView) -> tuple[str, list[str]]:
         return kubelet["file"], []
     if settings.get("cpuManagerPolicy", "none") != "static":
         lines += _replaced("cpuManagerPolicy", settings.get("cpuManagerPolicy"), "static")
-    if facts["numa.node_count"] > 1 and settings.get("topologyManagerPolicy", "none") not in (
-        "best-effort",
-        "restricted",
-    ):
-        lines += _replaced("topologyManagerPolicy", settings.get("topologyManagerPolicy"), "best-effort")
+    topology = settings.get("topologyManagerPolicy")
+    if facts["numa.node_count"] > 1 and topology not in ("best-effort", "restricted"):
+        lines += _replaced("topologyManagerPolicy", topology, "best-effort")
     note = "# Drain the node; name reservedSystemCPUs (some cores of each NUMA node); remove cpu_manager_state while it is stopped."
     return kubelet["file"], [note, *lines] if lines else []
 

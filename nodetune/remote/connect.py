@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from nodetune.foundation import text as plain_text
-from nodetune.hosts.target import SessionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote import local
 from nodetune.remote.login import openssh
 from nodetune.remote.login.deadline import Deadline
@@ -83,11 +84,8 @@ class Connector:
         try:
             return self._data(target, deadline)
         except UnreachableError as problem:
-            if (
-                problem.state != "dropped"
-                or not self._again(target)
-                or deadline.spent() + RETRY_SECONDS > deadline.seconds
-            ):
+            late = deadline.spent() + RETRY_SECONDS > deadline.seconds
+            if problem.state != "dropped" or late or not self._again(target):
                 raise
             first = problem
         deadline.stage = "waiting to try again"

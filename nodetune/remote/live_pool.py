@@ -6,7 +6,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote.connect import Connector
 from nodetune.remote.live_session import LiveSession, Mailbox
 from nodetune.remote.login.deadline import Deadline

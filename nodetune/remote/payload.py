@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import importlib.util
 import json
 import re
 import secrets
@@ -12,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
+
+from nodetune.foundation import paths
 
 RELAY = Path(__file__).parent / "slurm"
 ONHOST = Path(__file__).parents[1] / "onhost"
@@ -60,13 +61,7 @@ def _source(folder: Path, module: str) -> str:
 
 @cache
 def pynvml_source() -> str:
-    """Return the source of the installed pynvml (package nvidia-ml-py). Raise PackageNotFoundError."""
-    spec = importlib.util.find_spec("pynvml")
-    if spec is None or spec.origin is None:
-        from importlib.metadata import PackageNotFoundError  # takes as long to import as all of this file
-
-        raise PackageNotFoundError("nvidia-ml-py")
-    return Path(spec.origin).read_text("utf-8")
+    return paths.source_of("pynvml", "nvidia-ml-py")
 
 
 _STATEMENT = re.compile(r"^(?:@.*\n)*[^\s#@)\]}].*\n(?:(?:[ \t#)\]}].*)?\n)*", re.MULTILINE)
@@ -140,9 +135,8 @@ def _imports(folder: Path, module: str) -> tuple[Module, ...]:
 def script(asked: Mapping[str, list[str]], seconds: float, most: float = 0.0) -> tuple[bytes, str]:
     """Return the script to pipe to `python3 -I -S -` and the nonce in its answer. A busy host gets `most` seconds."""
     nonce = secrets.token_hex(8)
-    return probing(PROBE, json.dumps(dict(asked)), seconds, EMIT.format(most=most)).replace(
-        NONCE, nonce.encode("ascii")
-    ), nonce
+    cached = probing(PROBE, json.dumps(dict(asked)), seconds, EMIT.format(most=most))
+    return cached.replace(NONCE, nonce.encode("ascii")), nonce
 
 
 @lru_cache(maxsize=8)  # thousands of hosts are asked for the same
@@ -155,9 +149,8 @@ def probing(folder: Path, asked: str, seconds: float, entry: str) -> bytes:
 
 def relay(nonce: str) -> str:
     """Return the script that runs a command on a node of a Slurm step."""
-    return _script(
-        with_imports(RELAY, ["relay"]), nonce, "", "from nodetune.slurm import relay\nrelay.main()\n"
-    ).decode("ascii")
+    entry = "from nodetune.slurm import relay\nrelay.main()\n"
+    return _script(with_imports(RELAY, ["relay"]), nonce, "", entry).decode("ascii")
 
 
 def _script(modules: tuple[Module, ...], nonce: str, given: str, entry: str) -> bytes:

@@ -11,7 +11,8 @@ from typing import Any
 
 from nodetune.api.model import HostFacts
 from nodetune.facts import document
-from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote import local
 from nodetune.remote.connect import Connector
 from nodetune.remote.login.deadline import Deadline

@@ -8,17 +8,18 @@ import time
 from collections.abc import Callable
 
 from nodetune.foundation import text
-from nodetune.hosts import inventory
-from nodetune.hosts.inventory import InventoryError
-from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.inventory import selection
+from nodetune.hosts.patterns import InventoryError
+from nodetune.hosts.target import Target, UnreachableError
 
 
 def selected_hosts(connection: ConnectionOptions, detail: Callable[[str], None]) -> list[Target]:
     """Return the hosts that the options select. `detail` gets what was read. Raise InventoryError, also for an unknown name."""
     began = time.monotonic()
-    found = inventory.selected(connection)
+    found = selection.selected(connection)
     spec = connection.inventory or ""
-    path = inventory.find(spec) if spec else None
+    path = selection.find(spec) if spec else None
     if spec:
         read = f"{path}: read in {time.monotonic() - began:.1f} s" if path else f"{spec}: host names"
         detail(f"inventory {read}; {text.count(len(found), 'host')} selected")
@@ -53,7 +54,7 @@ def _is_configured(target: Target) -> bool:
 
 
 def _unknown(name: str) -> str:
-    known = inventory.known()
+    known = selection.known()
     near = text.alike(name, known, 1)
     there = f"inventories: {', '.join(known)}" if known else "no folder inventories/ here"
     asks = f": did you mean -i {near[0]}?" if near else ""

@@ -6,12 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from nodetune.api.model import Check, HostResult
-
-if TYPE_CHECKING:
-    from nodetune.report.html.measured import Measured
 
 Write = Callable[[Sequence[HostResult], TextIO], None]
 
@@ -34,72 +31,53 @@ class About:
     selected: str = ""
 
 
-def _text(about: About) -> Write:
-    from nodetune.report.text import audit
-
-    return partial(audit.write, asked=about.asked, by_host=about.by_host, judged=about.judged, selected=about.selected)
+FORMATS = ("text", "json", "html", "junit", "markdown", "prometheus", "lines", "csv")
 
 
-def _json(_about: About) -> Write:
-    from nodetune.audit import document as audit
+def writer(output_format: str, about: About) -> Write:
+    """Return what writes one of FORMATS, before any host is contacted. Raise yaml_lines.FileError."""
+    match output_format:
+        case "text":
+            from nodetune.report.text import audit
 
-    return audit.write_audit
+            return partial(
+                audit.write, asked=about.asked, by_host=about.by_host, judged=about.judged, selected=about.selected
+            )
+        case "json":
+            from nodetune.audit import document
 
+            return document.write_audit
+        case "html":
+            return _html(about)
+        case "junit":
+            from nodetune.report import junit
 
-def _html(about: About) -> Write:
-    from nodetune.report.html import page, previous
+            return partial(junit.write, checks=about.checks, fail_on=about.fail_on, judged=about.judged)
+        case "markdown":
+            from nodetune.report import markdown
 
-    before = previous.read(about.previous) if about.previous else None
-    measured = _measured(about.measurements) if about.measurements else None
-    return partial(
-        page.write, checks=about.checks, asked=about.asked, before=before, measured=measured, judged=about.judged
-    )
+            return partial(markdown.write, checks=about.checks, asked=about.asked, judged=about.judged)
+        case "prometheus":
+            from nodetune.report import prometheus
 
+            return partial(prometheus.write, checks=about.checks)
+        case "lines":
+            from nodetune.report import lines
 
-def _measured(files: tuple[Path, ...]) -> Measured:
-    from nodetune.report.html import measured as measured_page
-
-    return measured_page.read(files)
-
-
-def _junit(about: About) -> Write:
-    from nodetune.report import junit
-
-    return partial(junit.write, checks=about.checks, fail_on=about.fail_on, judged=about.judged)
-
-
-def _markdown(about: About) -> Write:
-    from nodetune.report import markdown
-
-    return partial(markdown.write, checks=about.checks, asked=about.asked, judged=about.judged)
-
-
-def _prometheus(about: About) -> Write:
-    from nodetune.report import prometheus
-
-    return partial(prometheus.write, checks=about.checks)
-
-
-def _lines(_about: About) -> Write:
-    from nodetune.report import lines
-
-    return lines.write
-
-
-def _csv(about: About) -> Write:
+            return lines.write
     from nodetune.report import csv
 
     return partial(csv.write, checks=about.checks)
 
 
-MAKERS: dict[str, Callable[[About], Write]] = {
-    "text": _text,
-    "json": _json,
-    "html": _html,
-    "junit": _junit,
-    "markdown": _markdown,
-    "prometheus": _prometheus,
-    "lines": _lines,
-    "csv": _csv,
-}
-"""Format → the function that makes its writer, before any host is contacted. It raises yaml_lines.FileError."""
+def _html(about: About) -> Write:
+    from nodetune.report.html import page, previous
+
+    before, measured = previous.read(about.previous) if about.previous else None, None
+    if about.measurements:
+        from nodetune.report.html import measured as measured_page
+
+        measured = measured_page.read(about.measurements)
+    return partial(
+        page.write, checks=about.checks, asked=about.asked, before=before, measured=measured, judged=about.judged
+    )

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import TextIO
 
 from nodetune.api.model import Check, Finding, HostResult
-from nodetune.audit.summary import at_least
+from nodetune.audit.summary import at_least, worded
 from nodetune.report.areas import area
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -46,7 +46,7 @@ def _suite(result: HostResult, checks: Mapping[str, Check], counted: tuple[str, 
     else:
         cases = [
             _case(f"{result.host}.{area(found, checks)}", found.check, _outcome(found, counted, judged))
-            for found in result.findings
+            for found in worded(result)
         ]
     count = {kind: sum(f"<{kind} " in case for case in cases) for kind in ("failure", "error", "skipped")}
     head = (

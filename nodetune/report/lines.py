@@ -8,22 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
-from nodetune.api.model import SEVERITIES, Finding, HostResult
-from nodetune.foundation import text
+from nodetune.api.model import Finding, HostResult
+from nodetune.audit.summary import worded
+from nodetune.report import rows
 
 NOT_REACHED = "not-reached"
 
 
 def write(results: Iterable[HostResult], stream: TextIO) -> None:
     """Write the lines by host, the most severe finding first."""
-    for result in results:
-        stream.writelines("\t".join(map(text.cell, (result.host, *cells))) + "\n" for cells in _rows(result))
+    rows.write(stream, "lines", (), ((each.host, *cells) for each in results for cells in _rows(each)))
 
 
 def _rows(result: HostResult) -> Iterator[Sequence[str]]:
     if result.state != "ok":
         yield NOT_REACHED, "-", result.state, result.message
-    for found in ordered(result.findings):
+    for found in ordered(worded(result)):
         if found.status == "fail":
             yield found.severity, found.check, found.title, f"{found.observed}, wanted {found.wanted}"
         elif found.status == "unknown":
@@ -32,4 +32,4 @@ def _rows(result: HostResult) -> Iterator[Sequence[str]]:
 
 def ordered(findings: Iterable[Finding]) -> list[Finding]:
     """Return findings by status and severity, the most severe failure first."""
-    return sorted(findings, key=lambda each: (each.status, -SEVERITIES.index(each.severity), each.check))
+    return sorted(findings, key=lambda each: (each.status, *each.rank, each.check))

@@ -12,7 +12,8 @@ from typing import TextIO
 
 from nodetune.api.model import SEVERITIES, Check, Finding, HostResult, disruption_name
 from nodetune.audit import explain
-from nodetune.audit.summary import Summary, parts_of, summarise
+from nodetune.audit.summary import Summary, parts_of, seen, summarise
+from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
 from nodetune.hosts import nodeset
 from nodetune.report.text import host_names
@@ -106,11 +107,11 @@ def _section(group: Group, check: Check | None, following: str) -> str:
 
 
 def _variants(group: Group) -> list[str]:
-    variants: dict[tuple[str, str, str], list[str]] = {}
-    for host, found in group.members:
-        variants.setdefault((found.observed, found.wanted, found.reason), []).append(host)
+    variants = by_key(
+        ((seen(result, found), found.wanted, found.reason), result.host) for result, found in group.members
+    )
     ordered = sorted(variants.items(), key=lambda item: -len(item[1]))
-    lines = [_variant(*seen, hosts) for seen, hosts in ordered[:MOST_VARIANTS]]
+    lines = [_variant(*told, hosts) for told, hosts in ordered[:MOST_VARIANTS]]
     if len(ordered) > MOST_VARIANTS:
         rest = [host for _, hosts in ordered[MOST_VARIANTS:] for host in hosts]
         lines.append(f"- {len(ordered) - MOST_VARIANTS} other values on {code(nodeset.fold(rest), 160)}")

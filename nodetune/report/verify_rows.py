@@ -16,17 +16,8 @@ def rows(verifications: Iterable[HostVerification]) -> Iterator[Sequence[str]]:
     """Return the rows by host, in the order of measurement."""
     for verification in verifications:
         if verification.state != "ok":
-            yield (
-                verification.host,
-                NOT_REACHED,
-                "",
-                "",
-                "",
-                "",
-                "",
-                "",
-                f"{verification.state}: {verification.message}",
-            )
+            nothing = [""] * (len(HEAD) - 3)
+            yield verification.host, NOT_REACHED, *nothing, f"{verification.state}: {verification.message}"
         for verdict in verification.verdicts:
             yield verification.host, *_figure(verdict)
         for each in verification.unmeasured:

@@ -84,6 +84,8 @@ class Journal:
 
 def _opened(path: Path, *, resume: bool) -> int:
     try:
+        if resume and path.exists() and not path.is_file():  # a pipe would be waited for
+            raise JournalError(f"{path}: not a file: give the file of an interrupted tuning")
         handle = os.open(path, os.O_RDWR | os.O_CLOEXEC | (0 if resume else os.O_CREAT | os.O_EXCL), 0o644)
     except FileExistsError:
         raise JournalError(f"{path}: exists: continue it with --resume, or give another file with --save") from None

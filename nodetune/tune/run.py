@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 from nodetune.foundation import UserError, file_io, text
 from nodetune.foundation.exit_codes import INCOMPLETE, INTERRUPTED, OK
-from nodetune.foundation.show import Show
+from nodetune.foundation.stage_output import Show
 from nodetune.tune import confirm, document, search, space, study
 from nodetune.tune.journal import Journal, JournalError
 from nodetune.tune.model import Bench, BenchError, Trial

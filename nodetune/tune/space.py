@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations, product
 from math import prod
+from typing import Any
 
+from nodetune.foundation import text
 from nodetune.tune.model import DEFAULT, Bench, Choice, Parameter, Setting
 
 MOST = 40
@@ -76,6 +78,6 @@ def _places(bench: Bench) -> dict[tuple[str, Choice], int]:
     return {(each.name, choice): place for each in bench.parameters for place, choice in enumerate(each.choices)}
 
 
-def in_words(setting: Setting) -> str:
+def in_words(setting: Mapping[str, Any]) -> str:
     """Return NAME=VALUE for each value, or `the default`."""
-    return " ".join(f"{name}={value}" for name, value in setting) or "the default"
+    return " ".join(f"{text.plain(name)}={text.plain(value)}" for name, value in setting.items()) or "the default"

@@ -75,7 +75,7 @@ def _check_measured(trials: Trials) -> None:
     """Raise BenchError if no setting could be measured."""
     tried = space.first(trials.bench)
     if trials.unmeasured.issuperset(tried):
-        raise BenchError(f"no setting could be measured; {space.in_words(tried[0])}: {trials.dropped[tried[0]]}")
+        raise BenchError(f"no setting could be measured; {space.in_words(dict(tried[0]))}: {trials.dropped[tried[0]]}")
 
 
 def _decide(trials: Trials, generator: random.Random, confirmations: list[Confirmation]) -> tuple[str, str]:
@@ -92,14 +92,14 @@ def _decide(trials: Trials, generator: random.Random, confirmations: list[Confir
         if found is not None:
             confirmations.append(found)
             if not found.refused:
-                return ACCEPTED, f"{space.in_words(setting)} is {100 * found.ratio:.1f} % better"
+                return ACCEPTED, f"{space.in_words(dict(setting))} is {100 * found.ratio:.1f} % better"
     if not screening.whole:
         raise BudgetError
     if confirmations:
-        told = "; ".join(f"{space.in_words(each.setting)}: {each.refused}" for each in confirmations)
+        told = "; ".join(f"{space.in_words(dict(each.setting))}: {each.refused}" for each in confirmations)
         return NOTHING, f"nothing beats the default ({told})"
     lost = [each for each in finalists[:FINALISTS] if each in trials.dropped]
     if lost:
-        told = "; ".join(f"{space.in_words(each)}: {trials.dropped[each]}" for each in lost)
+        told = "; ".join(f"{space.in_words(dict(each))}: {trials.dropped[each]}" for each in lost)
         return NOTHING, f"nothing beats the default (settings that looked better were left out: {told})"
     return NOTHING, "nothing beats the default: no setting looked better in the screening"

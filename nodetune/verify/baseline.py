@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nodetune.foundation import UserError, stats, text
+from nodetune.facts.machine import Machine
+from nodetune.foundation import UserError, by_key, stats, text
 from nodetune.verify import catalogue, figures, peers, reference
 from nodetune.verify.catalogue import takes_two_hosts
-from nodetune.verify.machine import Machine
 from nodetune.verify.model import Expectation, Figure
 
 SCHEMA = "nodetune.baseline/1"
@@ -88,9 +88,7 @@ def _key(figure: Figure, machine: Machine) -> str:
 
 def document(measured: Iterable[tuple[Machine, Figure]]) -> list[dict[str, Any]]:
     """Return the `figures` of a baseline file: all figures, with hosts of one kind together."""
-    found: dict[str, list[Figure]] = {}
-    for machine, figure in measured:
-        found.setdefault(_key(figure, machine), []).append(figure)
+    found = by_key((_key(figure, machine), figure) for machine, figure in measured)
     return [{**json.loads(key), **_summary(same)} for key, same in sorted(found.items())]
 
 

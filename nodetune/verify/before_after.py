@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from nodetune.foundation import text
+from nodetune.foundation import by_key, text
 from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
-from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
 from nodetune.verify import compare, figures, remote
 from nodetune.verify.compare import SAME, UNSURE, WORSE, FigureChange
 from nodetune.verify.model import FAILED, SHORT, Figure, Verdict, VerifyFinding
@@ -181,10 +182,8 @@ def _lacks(one: HostVerification, when: str) -> list[HostMissing]:
     if one.state != "ok":
         reason = one.message.partition("; --allow-busy")[0].removeprefix(f"{one.host}: ")
         return [HostMissing(one.host, when, one.state, reason)]
-    failed: dict[str, list[str]] = {}
-    for each in one.unmeasured:
-        if each.status == FAILED:
-            failed.setdefault(each.reason, []).append(_words(each.measurement, each.metric, each.subject))
+    lost = (each for each in one.unmeasured if each.status == FAILED)
+    failed = by_key((each.reason, _words(each.measurement, each.metric, each.subject)) for each in lost)
     if not failed and not one.verdicts:
         return [HostMissing(one.host, when, FAILED, _nothing(one))]
     return [HostMissing(one.host, when, FAILED, f"{text.names(names)}: {reason}") for reason, names in failed.items()]

@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from nodetune.facts.machine import Machine
 from nodetune.verify import catalogue
 from nodetune.verify.catalogue import takes_two_hosts
-from nodetune.verify.machine import Machine
 from nodetune.verify.model import PASS, SHORT, Figure, Verdict
 from nodetune.verify.suites import SuiteRequest
 

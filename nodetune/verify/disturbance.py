@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from nodetune.foundation import text
+from nodetune.foundation import by_key, text
 from nodetune.verify import catalogue
 from nodetune.verify.catalogue import takes_two_hosts
 from nodetune.verify.diagnosis import gpus
@@ -27,7 +27,7 @@ SETTINGS = ("applications_clocks_setting", "hw_power_brake_slowdown", "sync_boos
 """Clock event reasons that are not a GPU fault: its clocks were set, or the server requests power saving."""
 
 Others = Mapping[tuple[str, str], Mapping[str, Any]]
-"""The load that a host reported after a measurement (nodetune/measurements/others.py), by (host, measurement)."""
+"""The load that a host reported after a measurement (nodetune/measurements/other_load.py), by (host, measurement)."""
 
 
 def marked(figure: Figure, told: Others) -> Figure:
@@ -64,9 +64,7 @@ def _reasons(figure: Figure, others: Mapping[str, Any]) -> Iterator[str]:
 def _names(processes: Any) -> str:
     """Return ` (python3 71 72, fio 80)`."""
     known = [each for each in processes if isinstance(each, Mapping)] if isinstance(processes, list) else []
-    ids: dict[str, list[str]] = {}
-    for each in known:
-        ids.setdefault(text.plain(each.get("name", ""), 40), []).append(text.plain(each.get("pid", ""), 10))
+    ids = by_key((text.plain(each.get("name", ""), 40), text.plain(each.get("pid", ""), 10)) for each in known)
     return f" ({', '.join(' '.join([name, *numbers]) for name, numbers in ids.items())})" if ids else ""
 
 

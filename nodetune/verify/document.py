@@ -16,7 +16,6 @@ from nodetune.verify.model import (
     PASS,
     STATUSES,
     UNKNOWN,
-    Expectation,
     Figure,
     Limit,
     Unmeasured,
@@ -89,7 +88,7 @@ def _verdict(verdict: Verdict, asked: str, wanted: SuiteRequest) -> dict[str, An
         "runs": [list(run) for run in figure.runs],
         "disturbed": list(figure.run_disturbances),
         "about": dict(figure.about),
-        "expected": _expectation(verdict.expected),
+        "expected": dict(vars(verdict.expected)) if verdict.expected else None,
         "limit": _limit(verdict.limit, verdict.fraction),
         "again": list(verdict.again),
         "suspect": verdict.suspect,
@@ -99,17 +98,8 @@ def _verdict(verdict: Verdict, asked: str, wanted: SuiteRequest) -> dict[str, An
 
 
 def _unmeasured(missing: Unmeasured) -> dict[str, Any]:
-    return {
-        "measurement": missing.measurement,
-        "metric": missing.metric,
-        "subject": missing.subject,
-        "status": missing.status,
-        "reason": missing.reason,
-    }
-
-
-def _expectation(expected: Expectation | None) -> dict[str, Any] | None:
-    return dict(vars(expected)) if expected else None
+    names = ("measurement", "metric", "subject", "status", "reason")
+    return {name: getattr(missing, name) for name in names}
 
 
 def _limit(limit: Limit | None, fraction: float | None) -> dict[str, Any] | None:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from nodetune.facts.machine import Machine
+from nodetune.foundation import by_key
 from nodetune.verify import disturbance, figures, limits, peers, reference
 from nodetune.verify.baseline import Baseline, subject
 from nodetune.verify.catalogue import takes_two_hosts
-from nodetune.verify.machine import Machine
 from nodetune.verify.model import PASS, SHORT, UNKNOWN, Expectation, Figure, Verdict
 from nodetune.verify.peers import Peers
 
@@ -35,14 +36,10 @@ Told = tuple[Peers, str]
 """Peers of a figure and their description."""
 
 
-def _groups(every: Iterable[Figure], machines: Mapping[str, Machine]) -> tuple[Groups, Groups]:
+def _groups(every: Sequence[Figure], machines: Mapping[str, Machine]) -> tuple[Groups, Groups]:
     """Return (figures of one host that differ in the subject only, figures of similar hosts with the same subject)."""
-    inside: dict[figures.Key, list[Figure]] = {}
-    across: dict[figures.Key, list[Figure]] = {}
-    for each in every:
-        inside.setdefault(_inside(each, machines[each.host]), []).append(each)
-        across.setdefault(_across(each, machines[each.host]), []).append(each)
-    return inside, across
+    inside = by_key((_inside(each, machines[each.host]), each) for each in every)
+    return inside, by_key((_across(each, machines[each.host]), each) for each in every)
 
 
 def _inside(figure: Figure, machine: Machine) -> figures.Key:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from nodetune.facts.machine import Machine
 from nodetune.foundation import text
-from nodetune.verify.machine import Machine
 from nodetune.verify.model import FAILED, SHORT, Figure, Unmeasured, VerifyFinding
 
 NOTE = "note"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nodetune.verify.machine import Machine
+from nodetune.facts.machine import Machine
 from nodetune.verify.model import Figure, Limit
 from nodetune.verify.reference import chip, pcie_lane
 

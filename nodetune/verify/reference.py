@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
+from nodetune.facts.machine import Machine
 from nodetune.foundation import paths
 from nodetune.foundation.yaml_lines import LocatedYaml, load
 from nodetune.verify import catalogue, figures
-from nodetune.verify.machine import Machine
 from nodetune.verify.model import Expectation, Figure, Limit
 
 NO_SOURCES = ("chips",)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
+from nodetune.hosts.target import Target
 from nodetune.measurements.report import ENDED
 from nodetune.remote import payload
 from nodetune.remote.live_pool import Ended, LivePool

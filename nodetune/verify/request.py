@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodetune.foundation.request import RequestError, built, part
-from nodetune.hosts.target import ConnectionOptions
+from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.verify.catalogue import of_scope
 from nodetune.verify.suites import SuiteRequest
 

@@ -11,16 +11,17 @@ from nodetune.api.model import HostFacts
 from nodetune.audit import gpu_users
 from nodetune.audit import hosts as run
 from nodetune.audit.selection import ALWAYS
+from nodetune.facts import machine as machines
+from nodetune.facts.machine import Machine
 from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
-from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote.live_pool import Ended
 from nodetune.verify import diagnosis, disturbance, figures, retest, suites
 from nodetune.verify import findings as finding
-from nodetune.verify import machine as machines
 from nodetune.verify.baseline import Baseline
 from nodetune.verify.catalogue import of_scope, takes_two_hosts
 from nodetune.verify.evaluate import judge, settled
-from nodetune.verify.machine import Machine
 from nodetune.verify.model import FAILED, SHORT, Figure, Unmeasured, Verdict, VerifyFinding
 from nodetune.verify.suites import Item, SuiteRequest
 
@@ -46,7 +47,7 @@ Look = Callable[[str, HostFacts | UnreachableError, bool], "HostVerification"]
 class HostVerification:
     """The result of one host. `state` is ok, busy, interrupted or the name of a connection failure.
 
-    `others`: other load during each measurement, as the host reports it (nodetune/measurements/others.py).
+    `others`: other load during each measurement, as the host reports it (nodetune/measurements/other_load.py).
     """
 
     host: str

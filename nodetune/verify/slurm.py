@@ -13,7 +13,8 @@ import shlex
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote import payload
 from nodetune.remote.live_pool import Ended
 from nodetune.remote.live_session import STARTER

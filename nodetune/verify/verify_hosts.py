@@ -6,15 +6,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from nodetune.facts.machine import UNKNOWN
 from nodetune.foundation import file_io, json_document
-from nodetune.foundation.show import Phase, Show
+from nodetune.foundation.stage_output import Phase, Show
 from nodetune.hosts import nodeset
+from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.remote.selected_hosts import selected_hosts
 from nodetune.verify import baseline, before_after, remote, run, slurm
 from nodetune.verify import document as verify_document
-from nodetune.verify.machine import UNKNOWN
 from nodetune.verify.request import VerifyRequest
 from nodetune.verify.run import HostVerification
+
+
+def measure_by(connection: ConnectionOptions) -> run.Measure:
+    """Return what starts measurements on hosts: srun, or a connection to each host."""
+    return slurm.measure if connection.transport == "slurm" else remote.measure
 
 
 def verify_hosts(request: VerifyRequest, show: Show) -> list[HostVerification]:

@@ -4,39 +4,35 @@
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import session
 from ansible.module_utils.nodetune_host.core import Result
-from ansible.module_utils.nodetune_host.problem import reported
+from ansible.module_utils.nodetune_host.problem import options, reported
 
-DOCUMENTATION = """
-module: nodetune_revert
-short_description: Undo the changes of a run
-description:
-  - Restores files byte for byte and running values, last change first.
-  - Resources changed since are left alone; C(refused) lists them with their differences.
-options:
-  run: {description: Name of this run. It must hold the lock (nodetune_begin)., type: str, required: true}
-  of: {description: The run to roll back., type: str, required: true}
-  entries: {description: The controller's copy of its journal. Used if the host has lost its own.,
-            type: list, elements: dict}
-  force: {description: Also restore resources that were changed since., type: bool, default: false}
-  guard: {description: Conditions. C(gpu_idle) allows no process that computes on a GPU., type: dict}
-  guarded: {description: The groups to which C(guard) applies, if one of them did something. Empty means all.,
-            type: list, elements: str}
-  timed: {description: Only the groups with a change that reverts on its own unless confirmed, or only the others.,
-          type: bool, required: true}
-"""
+DOCUMENTATION = """{
+ "module": "nodetune_revert",
+ "short_description": "Undo the changes of a run",
+ "description": [
+  "Restores files byte for byte and running values, last change first.",
+  "Resources changed since are left alone; C(refused) lists them with their differences."
+ ],
+ "options": {
+  "run": {"description": "Name of this run. It must hold the lock (nodetune_begin).", "type": "str", "required": true},
+  "of": {"description": "The run to roll back.", "type": "str", "required": true},
+  "entries": {"description": "The controller's copy of its journal. Used if the host has lost its own.",
+              "type": "list", "elements": "dict", "default": []},
+  "force": {"description": "Also restore resources that were changed since.", "type": "bool", "default": false},
+  "guard": {"description": "Conditions. C(gpu_idle) allows no process that computes on a GPU.",
+            "type": "dict", "default": {}},
+  "guarded": {"description": "The groups to which C(guard) applies, if one of them did something. Empty means all.",
+              "type": "list", "elements": "str", "default": []},
+  "timed": {
+   "description": "Only the groups with a change that reverts on its own unless confirmed, or only the others.",
+   "type": "bool", "required": true
+  }
+ }
+}"""
 
 
 def main():
-    options = {
-        "run": {"type": "str", "required": True},
-        "of": {"type": "str", "required": True},
-        "entries": {"type": "list", "elements": "dict", "default": []},
-        "force": {"type": "bool", "default": False},
-        "guard": {"type": "dict", "default": {}},
-        "guarded": {"type": "list", "elements": "str", "default": []},
-        "timed": {"type": "bool", "required": True},
-    }
-    module = AnsibleModule(options, supports_check_mode=True)
+    module = AnsibleModule(options(DOCUMENTATION), supports_check_mode=True)
     given = module.params
     result = Result()
     with reported(module, result):

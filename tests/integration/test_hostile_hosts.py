@@ -12,8 +12,9 @@ from village import FAULTS, UNREACHED, Fault, settle
 
 from nodetune.api.model import HostFacts
 from nodetune.foundation import text
-from nodetune.hosts.target import STATES, SessionOptions
+from nodetune.hosts.connection_options import SessionOptions
 from nodetune.remote import payload, pool
+from tests.support.states import STATES
 
 ASKED = payload.families(["host.arch", "sysctl.vm.swappiness"])
 SECONDS = 30.0

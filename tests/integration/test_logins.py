@@ -9,7 +9,7 @@ import pytest
 from test_hostile_hosts import ASKED, children_of_ours
 
 from nodetune.api.model import HostFacts
-from nodetune.hosts.target import SessionOptions
+from nodetune.hosts.connection_options import SessionOptions
 from nodetune.remote import payload, pool
 from nodetune.remote.login import ssh_config
 

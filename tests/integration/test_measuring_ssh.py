@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nodetune.hosts.target import ConnectionOptions, SessionOptions
+from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
 from nodetune.remote import payload
 from nodetune.remote.live_pool import Ended
 from nodetune.verify import remote

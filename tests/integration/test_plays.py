@@ -10,9 +10,9 @@ import pytest
 import yaml
 from test_accounts import PASSWORD, accounts, target  # noqa: F401  (accounts is a fixture)
 
-from nodetune.hosts.target import SessionOptions
-from nodetune.remediation import ansible
-from nodetune.remediation.ansible import PlayOptions
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.remediation.ansible import play
+from nodetune.remediation.ansible.play import PlayOptions
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -41,7 +41,7 @@ def test_hosts_of_which_some_fail_do_not_cost_the_others(farm, whoami):
         farm.target(farm.good[0], "no-python", python="/nowhere/python3"),
         farm.target("no-such-host.invalid", "nameless"),
     ]
-    found = ansible.play(whoami, targets, {})
+    found = play.play(whoami, targets, {})
     assert [found[each].state for each in farm.good] == ["ok", "ok"]
     assert [result.result["stdout"] for result in found[farm.good[0]].results] == [farm.user] * 2
     says = {
@@ -72,7 +72,7 @@ def test_a_host_that_prints_without_end_is_cut_off(farm, tmp_path, prints):
     good, other = farm.good[:2]
     targets = [farm.target(good, python=str(farm.bin / "python3")), farm.target(other, python=str(endless))]
     before = largest_child()
-    found = ansible.play(path, targets, {}, PlayOptions(seconds=120))
+    found = play.play(path, targets, {}, PlayOptions(seconds=120))
     assert found[good].state == "ok"
     assert (found[other].state, "too much output" in found[other].message) == ("unreachable", True), found[other]
     mine = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # counts for a child, too, until its exec
@@ -84,16 +84,16 @@ def test_a_new_host_key_is_taken_only_when_that_is_wanted(new_farm, whoami):
     address = farm.address()
     farm.start({address: ()})
     asked = farm.target(address, python=str(farm.bin / "python3"))
-    assert only(ansible.play(whoami, [asked], {})).state == "unreachable"
+    assert only(play.play(whoami, [asked], {})).state == "unreachable"
     assert farm.known_hosts.read_text() == ""
     trusting = PlayOptions(connection=SessionOptions(accept_new_host_keys=True))
-    assert only(ansible.play(whoami, [asked], {}, trusting)).state == "ok"
+    assert only(play.play(whoami, [asked], {}, trusting)).state == "ok"
     assert address in farm.known_hosts.read_text()
 
 
 def test_sudo_with_a_password_without_one_and_refused(accounts, whoami):  # noqa: F811
     def become(user, password=None):
-        return only(ansible.play(whoami, [target(accounts, user, become=True, become_password=password)], {}))
+        return only(play.play(whoami, [target(accounts, user, become=True, become_password=password)], {}))
 
     for outcome in (become("asker", PASSWORD), become("free"), become("free", PASSWORD)):
         assert (outcome.state, outcome.results[0].result["stdout"]) == ("ok", "root"), outcome.message
@@ -108,11 +108,11 @@ def test_sudo_with_a_password_without_one_and_refused(accounts, whoami):  # noqa
 
 def test_a_login_by_password(accounts, whoami):  # noqa: F811
     empty = accounts.with_config(key=accounts.folder / "nothing")
-    outcome = only(ansible.play(whoami, [target(accounts, "asker", password=PASSWORD, config=empty)], {}))
+    outcome = only(play.play(whoami, [target(accounts, "asker", password=PASSWORD, config=empty)], {}))
     if "sshpass" in outcome.message:
         pytest.skip("this ansible-core gives no password to OpenSSH without sshpass")
     assert (outcome.state, outcome.results[0].result["stdout"]) == ("ok", "asker"), outcome.message
-    wrong = only(ansible.play(whoami, [target(accounts, "asker", password="wrong-password", config=empty)], {}))
+    wrong = only(play.play(whoami, [target(accounts, "asker", password="wrong-password", config=empty)], {}))
     assert (wrong.state, "wrong-password" in wrong.message) == ("unreachable", False)
 
 
@@ -135,7 +135,7 @@ def test_a_host_that_dies_midway_keeps_what_was_done(new_farm, tmp_path):
             farm.stop()
 
     asked = farm.target(address, python=str(farm.bin / "python3"))
-    outcome = only(ansible.play(path, [asked], {}, on_event=cut))
+    outcome = only(play.play(path, [asked], {}, on_event=cut))
     assert outcome.state == "unreachable", outcome
     assert outcome.results[0].result["stdout"] == "first"
 

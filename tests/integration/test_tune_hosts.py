@@ -11,7 +11,8 @@ import pytest
 
 from benchmarks.support import own_settings
 from benchmarks.tuning_finds_best import alone
-from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
+from nodetune.hosts.target import Target
 from nodetune.tune.benches import storage, tcp
 
 REACH = ConnectionOptions(options=SessionOptions(seconds=120))

@@ -19,10 +19,10 @@ from types import SimpleNamespace
 import pytest
 
 from nodetune import checks
-from nodetune.hosts.inventory import targets
-from nodetune.hosts.target import SessionOptions
-from nodetune.remediation import ansible
-from nodetune.remediation.ansible import PlayOptions
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.inventory.selection import targets
+from nodetune.remediation.ansible import play
+from nodetune.remediation.ansible.play import PlayOptions
 from tests.machines import inventory, place, witness
 from tests.support.documents import valid_by_its_own_word
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.story
 UNTUNED = Path(__file__).parent / "untuned"
 NODETUNE = Path(sys.executable).with_name("nodetune")
 THERE = "/root/untuned"
-KINDS = {file.stem for file in (Path(ansible.__file__).parents[1] / "builders").glob("[a-z]*.py")}
+KINDS = {file.stem for file in (Path(play.__file__).parents[1] / "builders").glob("[a-z]*.py")}
 SYSCTLS = "/etc/sysctl.d/zz-nodetune.conf"
 SOMEBODYS = "kernel.panic = 10\n"
 MADE_BY_TOOLS = re.compile(
@@ -400,7 +400,7 @@ def test_the_same_changes_once_more_change_nothing(nodetune, machine, applied):
     groups = json.loads(nodetune.record(applied.run, f"changes/{machine.name}.json").read_text())
     target = targets(str(nodetune.inventory))[0]
     given = {machine.name: {"nodetune_run": "20260101-000000-0000", "nodetune_groups": groups}}
-    outcome = ansible.play("remediate", [target], given, PlayOptions(SessionOptions(seconds=240)))[machine.name]
+    outcome = play.play("remediate", [target], given, PlayOptions(SessionOptions(seconds=240)))[machine.name]
     assert (outcome.state, outcome.gathered("problems")) == ("ok", [])
     changed = {done["label"] for done in outcome.gathered("done") if done["changed"]}
     # huge pages make the kernel raise this one by itself, on a machine with so little memory above what is wanted

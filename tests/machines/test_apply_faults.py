@@ -6,9 +6,9 @@ One machine lives through all of them, one after the other; each test leaves it 
 import pytest
 import yaml
 
-from nodetune.hosts.inventory import targets
-from nodetune.remediation import ansible
-from nodetune.remediation.ansible import PlayOptions
+from nodetune.hosts.inventory.selection import targets
+from nodetune.remediation.ansible import play
+from nodetune.remediation.ansible.play import PlayOptions
 from tests.machines import place, scheduler
 from tests.machines.faults import FREE, RESTARTING, SEVERAL, at_change, ended, once
 from tests.machines.place import until
@@ -179,7 +179,7 @@ def test_a_change_of_a_link_never_confirmed_undoes_itself(site):
     site.machine.ssh("cat > /run/watch && systemd-run --unit=watch sh /run/watch", input=watch)
     (target,) = targets(str(site.inventory))
     given = {"nodetune_run": "links", "nodetune_groups": [_group(change)], "nodetune_take_over": ""}
-    outcomes = ansible.play("remediate", [target], {target.name: given}, PlayOptions(seconds=300))
+    outcomes = play.play("remediate", [target], {target.name: given}, PlayOptions(seconds=300))
     outcome = outcomes[target.name]
     assert outcome.state == "unreachable", outcome
     assert outcome.gathered("done")[0]["changed"] is True

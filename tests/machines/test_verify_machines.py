@@ -7,8 +7,8 @@ import contextlib
 
 import pytest
 
-from nodetune.hosts import inventory as inventories
-from nodetune.hosts.target import ConnectionOptions, SessionOptions
+from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
+from nodetune.hosts.inventory import selection
 from nodetune.remote.live_pool import Ended
 from nodetune.verify import remote
 from tests.machines import inventory
@@ -44,7 +44,7 @@ def events(two, tmp_path_factory):
     spec = str(inventory.write(tmp_path_factory.mktemp("verify") / "inventory.yml", two))
 
     def run(items):
-        targets = inventories.targets(spec)
+        targets = selection.targets(spec)
         plan = {
             "measurements": [{**item, "seconds": DEADLINE} for item in items],
             "group": {"hosts": [target.name for target in targets]},

@@ -25,12 +25,12 @@ exec cat > /dev/null  # ends with whoever holds its input, however that ends
 
 PLAY = """
 import json, sys
-from nodetune.remediation import ansible as playbook
-from nodetune.remediation.ansible import PlayOptions
+from nodetune.remediation.ansible import play
+from nodetune.remediation.ansible.play import PlayOptions
 from nodetune.hosts.target import Target
 asked = json.load(sys.stdin)
 here = Target("here", connection="local", python="/usr/bin/python3")
-outcome = playbook.play(asked["playbook"], [here], {"here": asked["variables"]}, PlayOptions(check=asked["check"]))["here"]
+outcome = play.play(asked["playbook"], [here], {"here": asked["variables"]}, PlayOptions(check=asked["check"]))["here"]
 results = [{"task": e.task, "result": e.result} for e in outcome.results]
 print(json.dumps({"state": outcome.state, "message": outcome.message, "results": results}))
 """

@@ -1,7 +1,7 @@
 """What the tests of fixes share: a finding with its fix, what comes of it, and what is in that."""
 
 from nodetune.api.model import Finding, Fix
-from nodetune.remediation import builders
+from nodetune.remediation import host_changes
 
 
 def finding_of(remedy, value, subjects=(), check="a-check"):
@@ -11,14 +11,14 @@ def finding_of(remedy, value, subjects=(), check="a-check"):
 
 def built(facts, *findings):
     """The changes of all findings, with nothing left over."""
-    planned, unfixable = builders.build(findings, facts)
+    planned, unfixable = host_changes.build(findings, facts)
     assert unfixable == []
     return [change for each in planned for change in each.changes]
 
 
 def refused(facts, given):
     """Why a finding cannot be fixed."""
-    planned, ((_, why),) = builders.build([given], facts)
+    planned, ((_, why),) = host_changes.build([given], facts)
     assert planned == []
     return why
 

@@ -3,7 +3,8 @@
 import random
 
 from nodetune.api.model import Each, HostFacts, Unread, Value
-from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
+from nodetune.hosts.target import Target
 from nodetune.remote.live_pool import Ended
 from nodetune.tune.benches.nccl import NcclBench
 from nodetune.tune.benches.nccl_cases import NcclRequest

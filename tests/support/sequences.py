@@ -14,13 +14,15 @@ import shutil
 from nodetune_host import core, journal, lock, session
 from nodetune_host.problem import StopError
 
-from nodetune.foundation.show import Silent
-from nodetune.hosts.target import ConnectionOptions, Target
-from nodetune.remediation import rollback, runs
-from nodetune.remediation.ansible import Event, Outcome
+from nodetune.foundation.stage_output import Silent
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
+from nodetune.remediation import rollback
+from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.remediation.request import RollbackRequest
 from nodetune.remediation.rollback import Undoing
-from nodetune.remediation.runs import RunError, not_undone
+from nodetune.remediation.runs import not_undone, record
+from nodetune.remediation.runs.files import RunError
 from tests.support import killing
 
 NAME = "gpu1"
@@ -42,8 +44,8 @@ class Host:
         for module in (journal, lock):
             patch.setattr(module, "boot_id", lambda: f"boot {self.boots}")
         numbers = iter(range(1, 10_000))
-        patch.setattr(runs, "_new_folder", lambda home: self._record_folder(home, next(numbers)))
-        patch.setattr(rollback.ansible, "play", self.play)
+        patch.setattr(record, "_new_folder", lambda home: self._record_folder(home, next(numbers)))
+        patch.setattr(rollback.play, "play", self.play)
         self._lay_out()
         self.before = self.files()
         self.by_hand = {path: {state} for path, state in self.before.items()}
@@ -146,7 +148,7 @@ class Host:
                 [self._change() for _ in range(self.chance.randint(1, 3))] for _ in range(self.chance.randint(1, 3))
             ]
             self.plans.append(plan)
-        run = runs.Run.create("apply", {}, [NAME], f"{NAME},", self.records)
+        run = record.Run.create("apply", {}, [NAME], f"{NAME},", self.records)
         groups = [
             {"group": f"g{n}", "guard": {}, "checks": [], "changes": list(itertools.chain(*group))}
             for n, group in enumerate(plan)
@@ -179,7 +181,7 @@ class Host:
 
     def roll_back(self, force=False):
         """Roll back the last run, any run, or all."""
-        found = runs.listing(self.records)
+        found = record.listing(self.records)
         which = self.chance.choice(["last", "all", "any"])
         if which == "all":
             request = RollbackRequest(every=NAME, force=force, runs_folder=self.records)
@@ -257,7 +259,7 @@ def roll_all_back(host):
     request, before = RollbackRequest(every=NAME, runs_folder=host.records), None
     while before != host.files():
         before, refused = host.files(), []
-        if not next(not_undone.standing(runs.listing(host.records)), None):
+        if not next(not_undone.standing(record.listing(host.records)), None):
             return []
         outcomes = host.carry_out(request)
         for run, outcome in outcomes.items():
@@ -273,7 +275,7 @@ def _path(refused):
 
 def check(host, refused):
     """Every file is as before or as a hand left it, or its refusal is true; nothing waits for itself."""
-    standing = [run.id for run, _ in not_undone.standing(runs.listing(host.records))]
+    standing = [run.id for run, _ in not_undone.standing(record.listing(host.records))]
     for run, path, message in refused:
         assert run in standing
         if moved := MOVED.match(message):

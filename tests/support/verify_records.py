@@ -7,9 +7,10 @@ import json
 from pathlib import Path
 
 from nodetune.facts import document as facts_document
+from nodetune.facts import machine
 from nodetune.hosts.target import Target
 from nodetune.remote.live_pool import Ended
-from nodetune.verify import baseline, figures, machine
+from nodetune.verify import baseline, figures
 
 HERE = Path(__file__).parents[1]
 COLLECTIVES = {  # busbw of nccl-tests on that node, out of place, NVLS off

@@ -153,7 +153,7 @@ def test_every_kind_of_fix_can_be_built(every):
 
 def test_every_builder_is_one_of_a_kind_that_a_remedy_makes():
     made = {name for name, each in vars(remedies).items() if getattr(each, "__module__", "") == remedies.__name__}
-    assert kinds_of_fix() == made - {"manual"}
+    assert kinds_of_fix() == made - {"manual", "repair"}
 
 
 def test_every_fact_that_a_builder_needs_has_a_collector():
@@ -164,8 +164,8 @@ def test_every_fact_that_a_builder_needs_has_a_collector():
 def test_building_changes_imports_nothing_heavy_early():
     code = f"""
 import sys
-from nodetune.remediation import builders as fixes
-fixes.needs({kinds_of_fix()!r})
+from nodetune.remediation import host_changes
+host_changes.needs({kinds_of_fix()!r})
 found = sorted(set({HEAVY!r}) & set(sys.modules))
 assert not found, found
 """

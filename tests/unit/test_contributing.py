@@ -22,7 +22,7 @@ from nodetune.audit.selection import Selection
 from nodetune.checks import load
 from nodetune.facts import document
 from nodetune.measurements import report
-from nodetune.remediation.builders import HostView
+from nodetune.remediation.host_view import HostView
 from nodetune.remote import payload
 from nodetune.verify import catalogue
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nodetune.hosts.target import STATES
 from tests.support import commandline
+from tests.support.states import STATES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

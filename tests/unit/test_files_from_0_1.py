@@ -21,8 +21,8 @@ from nodetune.guard.deploy import policy as policy_writer
 from nodetune.guard.deploy import status as guard_status
 from nodetune.guard.node import policy, scontrol
 from nodetune.hosts.target import Target
-from nodetune.remediation import runs
-from nodetune.remediation.runs import not_undone
+from nodetune.remediation.runs import not_undone, record
+from nodetune.remediation.runs.record import DONE, Run
 from nodetune.verify import baseline
 from nodetune.verify import document as verify_document
 from tests.support.documents import valid
@@ -185,24 +185,24 @@ def test_a_verify_result_and_a_baseline_are_read():
 
 
 @pytest.fixture
-def record(tmp_path):
+def records(tmp_path):
     shutil.copytree(OLD / "runs", tmp_path / "runs")
     return tmp_path / "runs"
 
 
-def test_a_run_is_listed_shown_and_found_to_be_over(record):
-    assert RUN in cli("runs", "--runs", record)
-    shown = cli("runs", "show", RUN, "--runs", record, "--diff")
+def test_a_run_is_listed_shown_and_found_to_be_over(records):
+    assert RUN in cli("runs", "--runs", records)
+    shown = cli("runs", "show", RUN, "--runs", records, "--diff")
     assert "60 → 10" in shown and "sudo refused" in shown and "+10" in shown
-    valid("run-record", cli("runs", "show", RUN, "--runs", record, "--format", "json"))
-    run = runs.find("last", record)
-    assert (run.state(), run.hosts) == (runs.DONE, ["gpu1", "gpu2"])
-    own = runs.Run.create("apply", {}, ["gpu1"], None, record)
+    valid("run-record", cli("runs", "show", RUN, "--runs", records, "--format", "json"))
+    run = record.find("last", records)
+    assert (run.state(), run.hosts) == (DONE, ["gpu1", "gpu2"])
+    own = Run.create("apply", {}, ["gpu1"], None, records)
     assert not_undone.over(own) == {"gpu1": RUN, "gpu2": RUN}
 
 
-def test_a_rollback_finds_changes_facts_and_entries_of_a_run(record):
-    run = runs.find(RUN[:8], record)
+def test_a_rollback_finds_changes_facts_and_entries_of_a_run(records):
+    run = record.find(RUN[:8], records)
     assert run.changes("gpu1")[0]["changes"][0]["path"] == "/proc/sys/vm/swappiness"
     assert [entry.get("n") for entry in run.entries("gpu1")] == [None, 0, 0, 1]
     assert document.load(run.folder / "facts" / "gpu1.json").host == "gpu1"

@@ -13,13 +13,13 @@ from nodetune.audit import evaluate, fleet, gpu_users
 from nodetune.checks import fleet_comparisons
 from nodetune.config import profile
 from nodetune.facts import document, validation
+from nodetune.facts.machine import of
 from nodetune.facts.memo import identities
 from nodetune.guard.deploy import gres, node_state
 from nodetune.guard.deploy.nodes import GuardedNode
 from nodetune.provision import decide, driver, results
 from nodetune.provision.facts import HostRefusedError
 from nodetune.remediation import plan as planning
-from nodetune.verify.machine import of
 from tests.support.provisioning import lock, running, site
 
 MACHINE = json.loads((Path(__file__).parents[1] / "data/synthetic/hgx-h200-untuned.json").read_text())

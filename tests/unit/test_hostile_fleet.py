@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from nodetune.api.model import HostFacts
 from nodetune.audit import hosts as audit_hosts
-from nodetune.facts import document
+from nodetune.facts import document, machine
 from nodetune.facts.saved import Rules
 from nodetune.guard.deploy import status
 from nodetune.guard.deploy.nodes import GuardedNode
@@ -23,7 +23,7 @@ from nodetune.provision import lock as locks
 from nodetune.provision.facts import HostRefusedError
 from nodetune.remediation.ansible import runner
 from nodetune.remediation.ansible.events import Event, Outcome
-from nodetune.verify import evaluate, figures, machine
+from nodetune.verify import evaluate, figures
 from tests.support.commandline import nodetune
 from tests.support.hostile import ESCAPES, EVIL, MACHINE, Done, hostile, result, wrong
 from tests.support.provisioning import lock, site

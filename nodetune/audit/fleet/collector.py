@@ -16,6 +16,7 @@ from nodetune.checks.fleet_comparisons import ALL, GPU, INVENTORY, Comparison, e
 from nodetune.facts.memo import ResultCache, identities
 from nodetune.foundation import UserError, text
 
+NO_GPU = "no GPU"
 BY_GPU = ("gpu.names", "gpu.pci_device_id", "pci.gpus", "pci.devices", "host.virtual")
 
 
@@ -68,7 +69,7 @@ def _by_gpu(host: HostFacts) -> Key:
     view = FactsView(host, BY_GPU)
     virtual = "virtual" if view.readable("host.virtual") is True else ""
     found, ids = _distinct(view, "gpu.names"), _ids(view)
-    return Key(found if found or ids else "no GPU", ids, virtual)
+    return Key(found if found or ids else NO_GPU, ids, virtual)
 
 
 def _distinct(view: FactsView, name: str) -> str:

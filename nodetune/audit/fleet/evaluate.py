@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 from nodetune.api.model import FleetFinding, HostFacts
 from nodetune.audit.fleet import consensus, messages, outliers
-from nodetune.audit.fleet.collector import CohortError, Collector, Column, Key, ReferenceHostError
+from nodetune.audit.fleet.collector import NO_GPU, CohortError, Collector, Column, Key, ReferenceHostError
 from nodetune.audit.fleet.consensus import FEWEST
 from nodetune.audit.fleet.observations import Entry, Seen, entry_of
 from nodetune.checks.fleet_comparisons import Comparison
+from nodetune.foundation import by_key
 
 Numbers = list[tuple[int, str, float]]
 """The number of a host, one of its devices, and the measured value."""
@@ -28,10 +29,11 @@ class Reference:
 
 @dataclass
 class Group:
-    """The hosts that are compared with each other, by number."""
+    """The hosts that are compared with each other, by number. `read`: the driver reports GPUs on one at least."""
 
     name: str
     members: list[int]
+    read: bool = False
 
 
 def findings(collected: Collector) -> dict[str, list[tuple[FleetFinding, ...]]]:
@@ -43,15 +45,13 @@ def findings(collected: Collector) -> dict[str, list[tuple[FleetFinding, ...]]]:
     for comparison in collected.same:
         rows = collected.rows[comparison.id]
         for group in compared:
-            judge = Evaluator(comparison, group.name, [rows[number] for number in group.members], reference)
+            entries = [rows[number] for number in group.members]
+            judge = Evaluator(comparison, group.name, entries, reference, group.read)
             for number in group.members:
                 results[number].append(judge.verdict(rows[number]))
     for comparison in collected.outlier:
         _find_outliers(comparison, collected.columns[comparison.id], compared, results)
-    found: dict[str, list[tuple[FleetFinding, ...]]] = {}
-    for host, each in zip(collected.hosts, results, strict=True):
-        found.setdefault(host, []).append(tuple(each))
-    return found
+    return by_key((host, tuple(each)) for host, each in zip(collected.hosts, results, strict=True))
 
 
 def _cohort_names(keys: Iterable[Key]) -> dict[Key, str]:
@@ -65,7 +65,9 @@ def _cohort_names(keys: Iterable[Key]) -> dict[Key, str]:
 def _groups(collected: Collector) -> list[Group]:
     names, by_name = _cohort_names(collected.keys), dict[str, Group]()
     for number, key in enumerate(collected.keys):
-        by_name.setdefault(names[key], Group(names[key], [])).members.append(number)
+        group = by_name.setdefault(names[key], Group(names[key], []))
+        group.members.append(number)
+        group.read |= key.name not in ("", NO_GPU)
     if collected.keys and all(key.unread for key in collected.keys):
         raise CohortError(f"--cohort {collected.grouping.by}: not read on any of the {len(collected.keys)} hosts")
     return list(by_name.values())
@@ -113,9 +115,14 @@ class Evaluator:
     """
 
     def __init__(
-        self, comparison: Comparison, group: str, entries: Sequence[Entry], reference: Reference | None
+        self,
+        comparison: Comparison,
+        group: str,
+        entries: Sequence[Entry],
+        reference: Reference | None,
+        read: bool = True,
     ) -> None:
-        self._comparison, self._group, self._reference = comparison, group, reference
+        self._comparison, self._group, self._reference, self._read = comparison, group, reference, read
         objects = {id(entry): entry for entry in entries}
         counts = {objects[each]: count for each, count in Counter(map(id, entries)).items()}
         answers = {entry: count for entry, count in counts.items() if isinstance(entry, tuple)}
@@ -159,10 +166,15 @@ class Evaluator:
         odd, unclear = consensus.odd(comparison, entry, self._pools)
         if odd.has:
             given = self._reference.host if self._reference else ""
-            return messages.odd(comparison, group, odd, self._pools, self._compared, given)
+            found = messages.odd(comparison, group, odd, self._pools, self._compared, given)
+            return found if self._read else self._unsure(found)
         if unclear.has:
-            return messages.undecided(comparison, group, unclear, self._pools, self._compared)
+            return self._unsure(messages.undecided(comparison, group, unclear, self._pools, self._compared))
         return replace(messages.finding(comparison, "pass", group), compared=self._compared)
+
+    def _unsure(self, found: FleetFinding) -> FleetFinding:
+        severity = self._comparison.unsure
+        return replace(found, severity=severity, repair=False) if severity else found
 
 
 def find_outliers(comparison: Comparison, group: str, numbers: Numbers) -> dict[int, FleetFinding]:
@@ -170,9 +182,7 @@ def find_outliers(comparison: Comparison, group: str, numbers: Numbers) -> dict[
     hosts = {host for host, _, _ in numbers}
     if len(hosts) < FEWEST:
         return dict.fromkeys(hosts, messages.too_few(comparison, group, len(hosts)))
-    kinds: dict[str, Numbers] = {}
-    for each in numbers:
-        kinds.setdefault(each[1] if comparison.alike == "name" else "", []).append(each)
+    kinds = by_key((each[1] if comparison.alike == "name" else "", each) for each in numbers)
     outside: dict[int, dict[str, tuple[float, outliers.Bounds]]] = {}
     for kind in kinds.values():
         bounds = outliers.bounds([value for _, _, value in kind], comparison.least, comparison.times, comparison.below)

@@ -22,7 +22,16 @@ def finding(
     observed, wanted, reason = (plain_text.plain(text, LONGEST) for text in (observed, wanted, reason))
     words = (comparison.title, observed, wanted, reason)
     manual = comparison.next if status == "fail" else ""
-    return FleetFinding(comparison.id, status, comparison.severity, *words, manual=manual, group=group)
+    return FleetFinding(
+        comparison.id,
+        status,
+        comparison.severity,
+        *words,
+        manual=manual,
+        repair=comparison.repair,
+        cost=comparison.cost,
+        group=group,
+    )
 
 
 def skipped(comparison: Comparison, group: str, reason: str) -> FleetFinding:

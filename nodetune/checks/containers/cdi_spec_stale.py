@@ -9,7 +9,7 @@ Side effects of the fix: None. Running containers keep the files that they have.
 Sources: https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/cdi-support.html
 """
 
-from nodetune.api import CONTAINERS, Check, Equals, FactsView, Ref, manual
+from nodetune.api import CONTAINERS, Check, Equals, FactsView, Ref, repair
 
 
 def observe(facts: FactsView) -> dict[str, str]:
@@ -21,7 +21,7 @@ CHECK = Check(
     observe=observe,
     accept=Equals(Ref("gpu.driver_version")),
     applies=(CONTAINERS,),
-    remedy=manual(
+    remedy=repair(
         "Run nvidia-ctk cdi generate --output=FILE for each file. Toolkit 1.18 and newer generates it in /run/cdi "
         "(systemctl enable --now nvidia-cdi-refresh.path): in that case remove the file in /etc/cdi"
     ),

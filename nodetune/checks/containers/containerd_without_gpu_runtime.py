@@ -9,7 +9,7 @@ Side effects of the fix: containerd restarts. Running containers continue.
 Sources: https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html
 """
 
-from nodetune.api import GPU_ON_PCI, KUBELET, Check, FactAbsentError, FactsView, OneOf, manual
+from nodetune.api import GPU_ON_PCI, KUBELET, Check, FactAbsentError, FactsView, OneOf, repair
 
 
 def observe(facts: FactsView) -> str:
@@ -32,7 +32,7 @@ CHECK = Check(
     observe=observe,
     accept=OneOf(["runtime", "CDI"]),
     applies=(KUBELET, GPU_ON_PCI),
-    remedy=manual(
+    remedy=repair(
         "nvidia-ctk runtime configure --runtime=containerd; systemctl restart containerd (the GPU Operator does both)"
     ),
     severity="high",

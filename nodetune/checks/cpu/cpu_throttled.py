@@ -32,4 +32,5 @@ CHECK = Check(
         "at the next boot."
     ),
     severity="medium",
+    cost="hardware",
 )

@@ -35,4 +35,5 @@ CHECK = Check(
         "IOMMU and x2APIC in the BIOS, remove intel_iommu=off, amd_iommu=off or iommu=off, and add iommu=pt."
     ),
     severity="high",
+    cost="bandwidth",
 )

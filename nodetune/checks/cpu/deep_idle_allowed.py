@@ -32,4 +32,5 @@ CHECK = Check(
     unit="us",
     remedy=replace(cpufreq("idle_latency_us"), disruption="idle node"),  # work that runs now may lose clock
     severity="low",
+    name="idle states",
 )

@@ -28,4 +28,5 @@ CHECK = Check(
     set="performance",
     remedy=cpufreq("epp"),
     severity="medium",
+    name="energy preference",
 )

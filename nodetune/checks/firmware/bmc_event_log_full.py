@@ -24,4 +24,5 @@ CHECK = Check(
     unit="% used",
     remedy=manual("Save and clear the log: ipmitool sel save /var/tmp/sel.txt && ipmitool sel clear"),
     severity="low",
+    cost="setting",
 )

@@ -48,4 +48,5 @@ CHECK = Check(
         "Then reboot."
     ),
     severity="high",
+    cost="setting",
 )

@@ -16,4 +16,5 @@ CHECK = Check(
     applies=(GPU,),
     remedy=gpu("accounting_mode"),
     severity="info",
+    name="accounting mode",
 )

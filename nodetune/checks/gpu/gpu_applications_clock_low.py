@@ -32,4 +32,5 @@ CHECK = Check(
     applies=(GPU,),
     remedy=gpu("applications_clocks"),
     severity="low",
+    name="application clock",
 )

@@ -47,4 +47,5 @@ CHECK = Check(
         "slow GPU with its peers: power limit, locked clocks, temperature."
     ),
     severity="medium",
+    cost="bandwidth",
 )

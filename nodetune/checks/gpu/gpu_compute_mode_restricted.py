@@ -34,4 +34,5 @@ CHECK = Check(
     applies=(GPU,),
     remedy=gpu("compute_mode"),
     severity="high",
+    name="compute mode",
 )

@@ -11,7 +11,7 @@ Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
-from nodetune.api import GPU_ON_PCI, AtLeast, Check, Fact, FactAbsentError, FactsView, manual
+from nodetune.api import GPU_ON_PCI, AtLeast, Check, Fact, FactAbsentError, FactsView, repair
 
 
 def observe(facts: FactsView) -> Fact:
@@ -26,7 +26,7 @@ CHECK = Check(
     observe=observe,
     accept=AtLeast(1),
     applies=(GPU_ON_PCI,),
-    remedy=manual(
+    remedy=repair(
         "Compare lspci -d 10de: with the number of GPUs that the machine was bought with. If a GPU is not on the bus, "
         "power the host off and on, check seating and power cables, read the BMC's event log, then open a case with "
         "the vendor."

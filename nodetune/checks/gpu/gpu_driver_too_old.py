@@ -2,7 +2,7 @@
 
 Why it matters: NVIDIA publishes a minimum driver version for some models, and for MIG on each model. With an older
 driver, the GPU may work only in part, or the driver may refuse MIG instances.
-Healthy exception: No minimum is published for some models.
+Healthy exception: No minimum is published for some models. The driver of Windows, which WSL uses, has versions of its own.
 Confirm manually: nvidia-smi --query-gpu=name,driver_version --format=csv
 Side effects of the fix: A new driver requires all GPU programs to end, and usually a reboot. Fabric Manager must move
 to the same version.
@@ -12,10 +12,12 @@ https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/platform-sup
 
 from nodetune import data
 from nodetune.api import GPU, Check, Empty, FactsView, manual
+from nodetune.checks.gpu import _windows
 from nodetune.checks.gpu._peers import MODELS, models
 
 
 def observe(facts: FactsView) -> dict[str, str]:
+    _windows.only_linux(facts)
     driver, mig = facts["gpu.driver_version"], facts.get("gpu.mig_mode", {})
     return {gpu: _problem(driver, device, mig.get(gpu) == "enabled") for gpu, device in models(facts).items()}
 
@@ -32,7 +34,7 @@ def _problem(driver: str, device: str, mig: bool) -> str:
 
 
 CHECK = Check(
-    needs=(*MODELS, "gpu.driver_version", "gpu.mig_mode"),
+    needs=(*MODELS, "gpu.driver_version", "gpu.mig_mode", _windows.KERNEL),
     observe=observe,
     accept=Empty("at least the version that the model needs"),
     applies=(GPU,),

@@ -50,4 +50,5 @@ CHECK = Check(
     applies=(GPU,),
     remedy=gpu("ecc_mode", "idle GPU"),
     severity="critical",
+    name="ECC",
 )

@@ -21,4 +21,12 @@ CHECK = Check(
         "the vendor's field diagnostic and ask for a replacement."
     ),
     severity="medium",
+    part_of=(
+        "gpu-recovery-needed",
+        "gpu-row-remap-failed",
+        "gpu-xid-hardware",
+        "gpu-row-remap-pending",
+        "gpu-page-retirement-pending",
+    ),
+    cost="hardware",
 )

@@ -8,7 +8,7 @@ Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlFabricDefs.html
 """
 
-from nodetune.api import GPU, Check, Empty, Fact, FactsView, manual
+from nodetune.api import GPU, Check, Empty, Fact, FactsView, repair
 from nodetune.checks.gpu._each import each
 
 HEALTHY = {
@@ -38,7 +38,7 @@ CHECK = Check(
     observe=observe,
     accept=Empty("a healthy fabric"),
     applies=(GPU,),
-    remedy=manual(
+    remedy=repair(
         "Read /var/log/fabricmanager.log (on multi-node NVLink systems, the log of the switch manager) and nvidia-smi "
         "nvlink -s -e. Drain the node and reset all GPUs. If the fault stays, open a case with the vendor."
     ),

@@ -33,4 +33,5 @@ CHECK = Check(
     applies=(GPU,),
     remedy=manual("Inspect the card: clear the fan or replace it."),
     severity="medium",
+    cost="hardware",
 )

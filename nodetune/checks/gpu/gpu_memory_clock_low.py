@@ -35,4 +35,5 @@ CHECK = Check(
     applies=(GPU,),
     remedy=gpu("locked_memory_clocks"),
     severity="low",
+    name="memory clock",
 )

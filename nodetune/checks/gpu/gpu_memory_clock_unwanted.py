@@ -28,4 +28,5 @@ CHECK = Check(
     applies=(GPU,),
     remedy=gpu("locked_memory_clocks"),
     severity="medium",
+    name="memory clock",
 )

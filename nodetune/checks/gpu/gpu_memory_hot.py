@@ -30,4 +30,5 @@ CHECK = Check(
         "Check fans, filters, airflow or coolant and the inlet temperature. Compare with the other GPUs of the host."
     ),
     severity="high",
+    cost="hardware",
 )

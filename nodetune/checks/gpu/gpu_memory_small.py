@@ -10,7 +10,7 @@ https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
 from nodetune import data
-from nodetune.api import GPU, Check, Empty, FactsView, manual
+from nodetune.api import GPU, Check, Empty, FactsView, repair
 from nodetune.checks.gpu._peers import MODELS, models
 from nodetune.foundation import text
 
@@ -33,7 +33,7 @@ CHECK = Check(
     observe=observe,
     accept=Empty("the memory of its model"),
     applies=(GPU,),
-    remedy=manual(
+    remedy=repair(
         "Read dmesg for Xid 168 (reduced memory) and nvidia-smi -q -d ECC. Reset the GPU, then ask the vendor."
     ),
     severity="high",

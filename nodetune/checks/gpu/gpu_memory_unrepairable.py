@@ -9,12 +9,12 @@ Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
-from nodetune.api import GPU, Check, Equals, manual
+from nodetune.api import GPU, Check, Equals, repair
 
 CHECK = Check(
     fact="gpu.unrepairable_memory",
     accept=Equals(wanted=False),
     applies=(GPU,),
-    remedy=manual("Take the GPU out of service, run the vendor's field diagnostic and ask for a replacement."),
+    remedy=repair("Take the GPU out of service, run the vendor's field diagnostic and ask for a replacement."),
     severity="critical",
 )

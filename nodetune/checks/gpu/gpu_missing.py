@@ -10,7 +10,7 @@ Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;
 https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
 """
 
-from nodetune.api import GPU_ON_PCI, NOT_CONTAINER, AtLeast, Check, Each, Equals, FactsView, Unread, Value, When, manual
+from nodetune.api import GPU_ON_PCI, NOT_CONTAINER, AtLeast, Check, Each, Equals, FactsView, Unread, Value, When, repair
 
 VISIBLE = "visible to NVML"
 
@@ -49,7 +49,7 @@ CHECK = Check(
     observe=observe,
     accept=Equals(VISIBLE),
     applies=(GPU_ON_PCI, NOT_CONTAINER, When("gpu.count", AtLeast(0), "no NVML library on this host")),
-    remedy=manual(
+    remedy=repair(
         "Take the node out of service. Read dmesg | grep -iE 'nvrm|xid' for the reason (RmInitAdapter failed, fallen "
         "off the bus). Power the host off and on (a reboot may not be enough), then check seating and power of the "
         "GPU. If it is still missing, open a case with the vendor and attach the output of nvidia-bug-report.sh."

@@ -6,7 +6,8 @@ Healthy exception: Ampere and newer GPUs remap rows and retire no pages.
 Confirm manually: nvidia-smi -q -d PAGE_RETIREMENT
 Side effects of the fix: Ends every program on the GPU.
 Sources: https://docs.nvidia.com/deploy/dynamic-page-retirement/visibility.html ;
-https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
+https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;
+https://github.com/NVIDIA/DCGM (dcgm_errors.c: one severity for pending pages and rows after a double-bit error)
 """
 
 from nodetune.api import GPU, Check, Equals, manual
@@ -16,5 +17,7 @@ CHECK = Check(
     accept=Equals(wanted=False),
     applies=(GPU,),
     remedy=manual("Drain the node and reset the GPU (nvidia-smi -r), or reboot."),
-    severity="high",
+    severity="medium",
+    part_of=("gpu-recovery-needed", "gpu-xid-hardware", "gpu-reset-due"),
+    cost="hardware",
 )

@@ -37,4 +37,5 @@ CHECK = Check(
         "aer_dev_correctable). Reseat the GPU or its riser."
     ),
     severity="high",
+    cost="bandwidth",
 )

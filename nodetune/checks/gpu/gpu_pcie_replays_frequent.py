@@ -28,4 +28,5 @@ CHECK = Check(
         "part."
     ),
     severity="high",
+    cost="bandwidth",
 )

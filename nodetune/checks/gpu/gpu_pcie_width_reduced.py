@@ -60,4 +60,5 @@ CHECK = Check(
         "Power the host off, reseat the GPU or its riser and clean the contacts. If a slot stays narrow, it is broken."
     ),
     severity="high",
+    cost="bandwidth",
 )

@@ -20,4 +20,5 @@ CHECK = Check(
     applies=(GPU,),
     remedy=gpu("persistence_mode"),
     severity="high",
+    name="persistence mode",
 )

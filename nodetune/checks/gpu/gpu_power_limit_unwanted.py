@@ -26,4 +26,5 @@ CHECK = Check(
     applies=(GPU,),
     remedy=gpu("power_limit"),
     severity="medium",
+    name="power limit",
 )

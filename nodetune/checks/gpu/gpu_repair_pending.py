@@ -22,4 +22,6 @@ CHECK = Check(
     applies=(GPU,),
     remedy=manual("When the node is idle: drain it and reset the GPU (nvidia-smi -r), or reboot."),
     severity="medium",
+    part_of=("gpu-recovery-needed", "gpu-memory-unrepairable", "gpu-xid-hardware", "gpu-reset-due"),
+    cost="hardware",
 )

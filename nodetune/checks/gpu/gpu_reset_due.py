@@ -18,8 +18,9 @@ CHECK = Check(
     accept=Not(Equals(_recovery.DUE)),
     applies=(GPU,),
     remedy=manual(
-        "When the node is idle: drain it and reset the GPU (nvidia-smi -r -i INDEX; all GPUs together on NVSwitch "
+        "When the GPU is idle: drain the node and reset the GPU (nvidia-smi -r -i INDEX; all GPUs together on NVSwitch "
         "systems before Hopper), or reboot."
     ),
     severity="medium",
+    cost="hardware",
 )

@@ -25,4 +25,6 @@ CHECK = Check(
     applies=(GPU,),
     remedy=manual("Plan the replacement with the vendor before the next uncorrectable error ends a job."),
     severity="high",
+    part_of="gpu-row-remap-failed",
+    cost="hardware",
 )

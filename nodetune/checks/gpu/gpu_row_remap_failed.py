@@ -9,7 +9,7 @@ Sources: https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/error-recovery-a
 https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
-from nodetune.api import GPU, Check, Equals, Fact, FactsView, manual
+from nodetune.api import GPU, Check, Equals, Fact, FactsView, repair
 from nodetune.checks.gpu._each import each
 
 
@@ -22,7 +22,7 @@ CHECK = Check(
     observe=observe,
     accept=Equals(wanted=False),
     applies=(GPU,),
-    remedy=manual("Take the GPU out of service, run the vendor's field diagnostic and ask for a replacement."),
+    remedy=repair("Take the GPU out of service, run the vendor's field diagnostic and ask for a replacement."),
     severity="critical",
     stability="stable",
 )

@@ -8,7 +8,7 @@ Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
-from nodetune.api import GPU, Check, Empty, Fact, FactsView, manual
+from nodetune.api import GPU, Check, Empty, Fact, FactsView, repair
 from nodetune.checks.gpu._each import each
 
 SLOWDOWNS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
@@ -23,7 +23,7 @@ CHECK = Check(
     observe=observe,
     accept=Empty("no slowdown"),
     applies=(GPU,),
-    remedy=manual(
+    remedy=repair(
         "Thermal: check fans, filters, airflow or coolant, and the room temperature. Power brake: the platform "
         "asserts it, so check the power supplies and the power caps in the BMC (ipmitool sel list)."
     ),

@@ -29,4 +29,5 @@ CHECK = Check(
     applies=(GPU,),
     remedy=gpu("locked_clocks"),
     severity="medium",
+    name="SM clock",
 )

@@ -28,4 +28,5 @@ CHECK = Check(
     applies=(GPU,),
     remedy=gpu("locked_clocks"),
     severity="medium",
+    name="SM clock",
 )

@@ -9,13 +9,13 @@ Sources: https://docs.nvidia.com/deploy/nvml-api/structnvmlEccSramErrorStatus__v
 https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html
 """
 
-from nodetune.api import GPU, Check, Equals, manual
+from nodetune.api import GPU, Check, Equals, repair
 
 CHECK = Check(
     fact="gpu.sram_threshold_exceeded",
     accept=Equals(wanted=False),
     applies=(GPU,),
-    remedy=manual("Take the GPU out of service, run the vendor's field diagnostic and ask for a replacement."),
+    remedy=repair("Take the GPU out of service, run the vendor's field diagnostic and ask for a replacement."),
     severity="critical",
     stability="stable",
 )

@@ -18,7 +18,7 @@ import re
 from typing import Any
 
 from nodetune import data
-from nodetune.api import Check, Empty, FactAbsentError, FactsView, manual
+from nodetune.api import Check, Empty, FactAbsentError, FactsView, repair
 from nodetune.checks.shared.pci_devices import physical_gpus
 
 BOARD, TRAY = 8, 4
@@ -62,10 +62,11 @@ CHECK = Check(
     needs=("pci.devices", "pci.gpus", "gpu.count", "gpu.names", "host.dmi.product_name", "host.virtual"),
     observe=observe,
     accept=Empty("all GPUs of the platform"),
-    remedy=manual(
+    remedy=repair(
         "Find the empty place: compare lspci -tv and nvidia-smi --query-gpu=pci.bus_id --format=csv with an identical "
         "machine. Power the host off and on, check seating and power cables, read the BMC's event log, then open a case "
         "with the vendor. In a cloud, stop and start the machine or ask for another."
     ),
     severity="critical",
+    part_of=("gpu-lost", "gpu-missing", "gpu-count-unexpected"),
 )

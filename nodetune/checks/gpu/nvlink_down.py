@@ -19,7 +19,7 @@ https://github.com/NVIDIA/NVSentinel/pull/1481 (cards without a bridge)
 import re
 
 from nodetune import data
-from nodetune.api import GPU, Absent, AtLeast, Check, Each, Empty, FactsView, Unread, Value, When, manual
+from nodetune.api import GPU, Absent, AtLeast, Check, Each, Empty, FactsView, Unread, Value, When, repair
 from nodetune.checks.gpu._peers import MODELS, highest, models
 
 BOARD, TRAY = 8, 4
@@ -77,7 +77,7 @@ CHECK = Check(
     observe=observe,
     accept=Empty("all links up"),
     applies=(GPU, When("gpu.count", AtLeast(2), "only one GPU: nothing to link to")),
-    remedy=manual(
+    remedy=repair(
         "Drain the node. Make sure that Fabric Manager runs, then reset all GPUs (nvidia-smi -r) or power the host "
         "off and on. If a link stays down, the GPU, the baseboard or a switch is faulty: open a case with the vendor."
     ),

@@ -28,4 +28,5 @@ CHECK = Check(
         "GPU. In a virtual machine, ask for one fabric partition with all its GPUs."
     ),
     severity="high",
+    cost="bandwidth",
 )

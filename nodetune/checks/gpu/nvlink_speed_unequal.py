@@ -37,4 +37,5 @@ CHECK = Check(
         "Drain the node and reset all GPUs (nvidia-smi -r). If a link stays slow, open a case with the vendor."
     ),
     severity="medium",
+    cost="bandwidth",
 )

@@ -10,7 +10,7 @@ Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;
 https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceEnumvs.html
 """
 
-from nodetune.api import GPU_ON_PCI, NOT_CONTAINER, Absent, Check, Equals, FactAbsentError, FactsView, Unread, manual
+from nodetune.api import GPU_ON_PCI, NOT_CONTAINER, Absent, Check, Equals, FactAbsentError, FactsView, Unread, repair
 
 
 def observe(facts: FactsView) -> str | Unread:
@@ -27,7 +27,7 @@ CHECK = Check(
     observe=observe,
     accept=Equals("ok"),
     applies=(GPU_ON_PCI, NOT_CONTAINER),
-    remedy=manual(
+    remedy=repair(
         "Compare cat /proc/driver/nvidia/version with the installed libraries (ls -l /usr/lib/*/libnvidia-ml.so.*). "
         "If the versions differ, end all GPU programs and reload the modules (rmmod nvidia_uvm nvidia_drm "
         "nvidia_modeset nvidia; modprobe nvidia), or reboot. If the driver is not loaded: modprobe nvidia, then read "

@@ -10,8 +10,8 @@ Side effects of the fix: Resetting GPUs and NVSwitches ends every GPU program on
 Sources: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html
 """
 
-from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.gpu._recovered import require_gpu
+from nodetune.api import Check, Empty, FactsView, repair
+from nodetune.checks.shared.xid_recovery import require_gpu
 
 
 def observe(facts: FactsView) -> dict[str, str] | list[str]:
@@ -27,7 +27,7 @@ CHECK = Check(
     needs=("xid.nvswitch", "pci.gpus"),
     observe=observe,
     accept=Empty("no fatal SXid since the driver was loaded"),
-    remedy=manual(
+    remedy=repair(
         "Drain the node, stop Fabric Manager, reset all GPUs and switches (nvidia-smi -r) and start it again, or "
         "reboot. If the same switch fails again, open a case with the vendor."
     ),

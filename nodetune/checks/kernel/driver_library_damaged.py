@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nodetune.api import NOT_CONTAINER, Check, Empty, FactsView, manual
+from nodetune.api import NOT_CONTAINER, Check, Empty, FactsView, repair
 
 
 def observe(facts: FactsView) -> dict[str, str]:
@@ -45,7 +45,7 @@ CHECK = Check(
     observe=observe,
     accept=Empty("a whole library"),
     applies=(NOT_CONTAINER,),
-    remedy=manual(
+    remedy=repair(
         "Install the package again in the version of the loaded driver: dpkg -S PATH or rpm -qf PATH names it; then "
         "apt-get install --reinstall PACKAGE, or dnf reinstall PACKAGE, and ldconfig. After NVIDIA's .run installer: "
         "run it again. Make CDI specifications again (nvidia-ctk cdi generate)."

@@ -14,7 +14,7 @@ https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
 
 from __future__ import annotations
 
-from nodetune.api import Check, Equals, FactsView, Ref, manual
+from nodetune.api import Check, Equals, FactsView, Ref, repair
 
 
 def library_versions(facts: FactsView) -> dict[str, str]:
@@ -36,7 +36,7 @@ CHECK = Check(
     observe=library_versions,
     needs=("kernel.nvidia_libraries", "kernel.nvidia_module_version", "gpu.library_version"),
     accept=Equals(Ref("kernel.nvidia_module_version")),
-    remedy=manual(
+    remedy=repair(
         "Drain the node and reboot. If no client uses the driver, reload it instead: systemctl stop nvidia-persistenced nvidia-fabricmanager; "
         "modprobe -r nvidia_uvm nvidia_drm nvidia_modeset nvidia_peermem nvidia; modprobe nvidia. Then exclude the "
         "driver packages from automatic updates (apt-mark hold, dnf versionlock)"

@@ -42,4 +42,5 @@ CHECK = Check(
         "If there is no such pod, install the GPU Operator or NVIDIA's device plugin, and set its node selector's label"
     ),
     severity="high",
+    part_of=("gpu-lost", "gpu-missing"),
 )

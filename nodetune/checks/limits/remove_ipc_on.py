@@ -21,4 +21,5 @@ CHECK = Check(
     applies=(When("kubernetes.present", Equals(wanted=False), "each pod has its own shared memory"),),
     remedy=replace(systemd_dropin("logind.conf", "Login", "RemoveIPC"), persisted="services.remove_ipc_set"),
     severity="medium",
+    name="RemoveIPC",
 )

@@ -31,4 +31,5 @@ CHECK = Check(
         "Monitor the errors with rasdaemon (ras-mc-ctl --errors). Plan to reseat the named module, then to replace it"
     ),
     severity="medium",
+    cost="hardware",
 )

@@ -8,12 +8,12 @@ Side effects of the fix: The node is out of service while the module is replaced
 Sources: https://docs.kernel.org/admin-guide/RAS/main.html ; https://github.com/mchehab/rasdaemon
 """
 
-from nodetune.api import Check, Equals, manual
+from nodetune.api import Check, Equals, repair
 
 CHECK = Check(
     fact="memory.edac.uncorrected",
     accept=Equals(0),
-    remedy=manual(
+    remedy=repair(
         "Drain the node. Find the slot with ras-mc-ctl --errors and the BMC's event log, and replace that module. "
         "A reboot resets the counters"
     ),

@@ -10,7 +10,7 @@ Sources: https://docs.kernel.org/admin-guide/RAS/main.html ; https://docs.kernel
 https://www.kernel.org/doc/html/v6.12/arch/x86/x86_64/boot-options.html (mce=bootlog: "some BIOS leave bogus ones")
 """
 
-from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, FactsView, repair
 from nodetune.checks.shared.kernel_events import UPTIME, ago
 
 LEFT_OVER_S = 120
@@ -34,7 +34,7 @@ CHECK = Check(
     needs=("kernel_log.machine_checks", UPTIME),
     observe=observe,
     accept=Empty("no uncorrected hardware error"),
-    remedy=manual(
+    remedy=repair(
         "Drain the node. Find the part: ras-mc-ctl --errors (rasdaemon), ipmitool sel elist. Have the named module or "
         "processor replaced; if none is named, run the vendor's diagnostic."
     ),

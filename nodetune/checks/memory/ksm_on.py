@@ -17,4 +17,5 @@ CHECK = Check(
     set=0,
     remedy=sysfs("/sys/kernel/mm/ksm/run", boot_default=0),
     severity="low",
+    name="ksm",
 )

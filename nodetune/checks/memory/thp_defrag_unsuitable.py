@@ -16,4 +16,5 @@ CHECK = Check(
     set="madvise",
     remedy=sysfs("/sys/kernel/mm/transparent_hugepage/defrag", boot_default="madvise"),
     severity="low",
+    name="transparent_hugepage",
 )

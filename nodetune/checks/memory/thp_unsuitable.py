@@ -17,4 +17,5 @@ CHECK = Check(
     set="madvise",
     remedy=sysfs("/sys/kernel/mm/transparent_hugepage/enabled"),
     severity="medium",
+    name="transparent_hugepage",
 )

@@ -20,4 +20,5 @@ CHECK = Check(
     applies=(GPU,),
     remedy=gpu("mig_devices", "idle GPU"),
     severity="high",
+    name="MIG layout",
 )

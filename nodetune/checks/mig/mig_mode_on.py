@@ -33,5 +33,6 @@ CHECK = Check(
     applies=(GPU,),
     remedy=gpu("mig_mode", "idle GPU"),
     severity="high",
+    name="MIG mode",
     part_of="mig-without-instances",
 )

@@ -9,7 +9,7 @@ Sources: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started
 https://github.com/NVIDIA/mig-parted/tree/main/deployments/systemd
 """
 
-from nodetune.api import GPU, AtLeast, Check, FactsView, manual
+from nodetune.api import GPU, AtLeast, Check, FactsView, repair
 
 
 def observe(facts: FactsView) -> dict[str, int]:
@@ -27,7 +27,7 @@ CHECK = Check(
     accept=AtLeast(1),
     unit="MIG devices",
     applies=(GPU,),
-    remedy=manual(
+    remedy=repair(
         "Make the instances (nvidia-mig-parted apply -f CONFIG -c NAME, or nvidia-smi mig -i INDEX -cgi PROFILES -C) and enable "
         "nvidia-mig-manager.service to recreate them at boot. Or turn MIG off: nvidia-smi -i INDEX -mig 0."
     ),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodetune.checks.shared.nccl_reading import Selection, misshapen, takes_too_much
-from nodetune.checks.shared.nccl_settings import Problems, Setting, problems
+from nodetune.checks.shared.nccl_settings import Problems, Setting, effective, problems
 from nodetune.checks.shared.nccl_table import About
 
 Ports = Mapping[str, Any]
@@ -21,6 +21,12 @@ def wrong(settings: Sequence[Setting], ports: Ports) -> Problems:
         return fault(setting["value"], ports) if fault else ""
 
     return problems(settings, judge)
+
+
+def selected(settings: Sequence[Setting], ports: Ports) -> Ports:
+    """Return the ports that NCCL_IB_HCA selects in a login session, all if it is not set."""
+    setting = effective(settings, "NCCL_IB_HCA")
+    return _chosen(Selection(setting["value"]), ports) if setting else ports
 
 
 def _ucx_fault(value: str, ports: Ports) -> str:

@@ -27,4 +27,5 @@ CHECK = Check(
     set="removed",
     remedy=nccl_conf(),
     severity="medium",
+    name="nccl.conf",
 )

@@ -3,6 +3,7 @@
 Why it matters: Since 2.21, NCCL selects the GID by family, range and RoCE version. Before, the default was 0, and RoCE
 v2 users had to set 3. Guides and scripts (including NVIDIA's doRoCE.sh) still do. Index 3 is a convention, not a rule:
 after a change of address or VLAN it refers to another entry, or to an empty one, and connections fail.
+nccl-gid-index-wrong reports an index that does not work now.
 Confirm manually: show_gids; grep -rn NCCL_IB_GID_INDEX /etc/nccl.conf /etc/environment /etc/profile.d
 Side effects of the fix: None with NCCL 2.21 and newer, if a RoCE v2 entry with an IPv4 address exists. Containers with
 an older NCCL on RoCE still need the setting: set it in the container.
@@ -42,5 +43,6 @@ CHECK = Check(
         "Delete the named line. If several RoCE v2 addresses exist, select one with NCCL_IB_ADDR_RANGE (CIDR) "
         "instead of an index."
     ),
-    severity="medium",
+    severity="info",
+    part_of="nccl-gid-index-wrong",
 )

@@ -33,4 +33,5 @@ CHECK = Check(
     set="removed",
     remedy=nccl_conf(),
     severity="medium",
+    name="nccl.conf",
 )

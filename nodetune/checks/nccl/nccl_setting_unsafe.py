@@ -28,4 +28,5 @@ CHECK = Check(
     set="removed",
     remedy=nccl_conf(),
     severity="high",
+    name="nccl.conf",
 )

@@ -32,4 +32,5 @@ CHECK = Check(
         "waiver that names the fault it works around."
     ),
     severity="high",
+    cost="bandwidth",
 )

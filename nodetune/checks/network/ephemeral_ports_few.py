@@ -27,4 +27,5 @@ CHECK = Check(
         "net.ipv4.ip_local_port_range='32768 60999' and the same line in a file in /etc/sysctl.d."
     ),
     severity="low",
+    cost="setting",
 )

@@ -20,4 +20,5 @@ CHECK = Check(
         "replace the optics and the cable, then try another switch port."
     ),
     severity="medium",
+    cost="hardware",
 )

@@ -36,4 +36,5 @@ CHECK = Check(
         "optics with those of a good link and see which side the flaps follow."
     ),
     severity="medium",
+    cost="hardware",
 )

@@ -55,4 +55,5 @@ CHECK = Check(
         "the settings of the switch port. If a link is meant to be slower, waive it."
     ),
     severity="medium",
+    part_of="rdma-rate-below-siblings",
 )

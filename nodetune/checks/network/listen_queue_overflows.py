@@ -30,4 +30,5 @@ CHECK = Check(
         "net.core.somaxconn=65535), or give it more accepting threads."
     ),
     severity="low",
+    cost="setting",
 )

@@ -2,8 +2,9 @@
 
 Why it matters: Hosts with different frame sizes on one network exchange small messages and hang on large ones. If one
 link of eight has another MTU than its peers, it usually lost its configuration; several links with another one have
-another role. Peers are links of one kind or of one subnet. Of two or three RoCE links of one kind, all are reported.
-roce-mtu-small reports links of RoCE whose MTU is too small.
+another role. Peers are links of one subnet, or data links of one kind: not the link of the default route, nor the only
+one in its subnet while others share one. Of two or three RoCE links of one kind, all are reported. roce-mtu-small reports
+links of RoCE whose MTU is too small.
 Confirm manually: grep . /sys/class/net/*/mtu
 Side effects of the fix: The link goes down for a moment; the switch port must carry frames of that size.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/networking_troubleshooting.html ;
@@ -11,7 +12,7 @@ https://www.rfc-editor.org/rfc/rfc894
 """
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.shared.network_links import Links, groups, in_use
+from nodetune.checks.shared.network_links import DATA_LINKS, Links, data_links, groups, in_use
 from nodetune.checks.shared.rdma_ports import ROCE_MTU, Ports, for_gpus
 from nodetune.checks.shared.rdma_ports import groups as same_ports
 from nodetune.foundation.stats import agreed
@@ -35,9 +36,10 @@ def observe(facts: FactsView) -> dict[str, str]:
         if len(mtus) > 1:
             seen = " and ".join(map(str, mtus[:MOST_NAMED]))
             problems.update({name: f"MTU {link['mtu']}, its subnet has {seen}" for name, link in group.items()})
-    for group in groups(links, "driver", "speed_mbps", "master"):
+    peers = data_links(facts)
+    for group in groups(peers, "driver", "speed_mbps", "master"):
         problems.update(_odd(group))
-    for group in _fabric(links, roce - small_roce, ports):
+    for group in _fabric(peers, roce - small_roce, ports):
         problems.update(_unlike(group))
     return {name: problem for name, problem in problems.items() if name not in small_roce}
 
@@ -67,7 +69,7 @@ def _unlike(group: Links) -> dict[str, str]:
 
 
 CHECK = Check(
-    needs=("net.links", "net.subnets", "rdma.ports"),
+    needs=(*DATA_LINKS, "rdma.ports"),
     observe=observe,
     accept=Empty("the MTU of its peers"),
     remedy=manual(

@@ -26,4 +26,5 @@ CHECK = Check(
         "-s neigh | awk '{print $3}' | sort | uniq -c. The counter returns to 0 at the next boot."
     ),
     severity="medium",
+    cost="setting",
 )

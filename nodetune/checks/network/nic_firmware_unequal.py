@@ -37,4 +37,5 @@ CHECK = Check(
     accept=Empty("the firmware of its peers"),
     remedy=manual("Bring all cards of the model to one version with the vendor's tool, then reboot the host."),
     severity="low",
+    cost="setting",
 )

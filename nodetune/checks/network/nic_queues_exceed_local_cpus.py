@@ -29,4 +29,5 @@ CHECK = Check(
         "/etc/systemd/network/*.link, or nmcli con mod NAME ethtool.channels-combined N."
     ),
     severity="info",
+    cost="setting",
 )

@@ -28,4 +28,5 @@ CHECK = Check(
         "net.ipv4.tcp_mem='...' with twice the present values, and keep them in a file in /etc/sysctl.d."
     ),
     severity="low",
+    cost="setting",
 )

@@ -39,4 +39,5 @@ CHECK = Check(
         "To test only: echo N > /sys/bus/pci/devices/BDF/numa_node (taints the kernel, lost at reboot)."
     ),
     severity="medium",
+    cost="setting",
 )

@@ -41,4 +41,5 @@ CHECK = Check(
         "the errors stay with the slot, the board is faulty; if they follow the device, the device is."
     ),
     severity="medium",
+    cost="hardware",
 )

@@ -40,4 +40,6 @@ CHECK = Check(
         "it."
     ),
     severity="high",
+    part_of=("gpu-lost", "gpu-missing", "pci-device-not-answering", "gpu-xid-hardware"),
+    cost="hardware",
 )

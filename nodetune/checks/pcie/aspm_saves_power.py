@@ -18,4 +18,5 @@ CHECK = Check(
     applies=(BARE_METAL,),
     remedy=sysfs("/sys/module/pcie_aspm/parameters/policy"),
     severity="low",
+    name="ASPM",
 )

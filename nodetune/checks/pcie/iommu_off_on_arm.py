@@ -26,4 +26,5 @@ CHECK = Check(
         "SMMU on in the firmware setup, then reboot."
     ),
     severity="medium",
+    cost="setting",
 )

@@ -35,4 +35,6 @@ CHECK = Check(
     applies=(BARE_METAL, GPU_ON_PCI, When("host.arch", Equals("x86_64"), "this CPU needs its IOMMU to translate")),
     remedy=kernel_arg("iommu"),
     severity="high",
+    cost="bandwidth",
+    name="IOMMU",
 )

@@ -10,7 +10,7 @@ Side effects of the fix: A power cycle ends everything that runs on the node.
 Sources: https://docs.nvidia.com/deploy/xid-errors/index.html ; https://docs.kernel.org/PCI/pci-error-recovery.html
 """
 
-from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, FactsView, repair
 
 
 def observe(facts: FactsView) -> dict[str, str]:
@@ -27,10 +27,11 @@ CHECK = Check(
     needs=("pci.answers", "pci.devices"),
     observe=observe,
     accept=Empty("an answer"),
-    remedy=manual(
+    remedy=repair(
         "Drain the node and save the logs (nvidia-bug-report.sh, dmesg). Power-cycle it fully (off, not a warm "
         "reboot). If the device stays missing or falls off again, reseat it and check its power cables, then have it "
         "replaced."
     ),
     severity="critical",
+    part_of=("gpu-lost", "gpu-missing"),
 )

@@ -2,8 +2,8 @@
 
 Why it matters: For GPUDirect RDMA, the driver must give the RDMA stack access to GPU memory: through dma-buf (Linux
 5.12 or newer and NVIDIA's open kernel modules) or through the nvidia_peermem module. With neither, NCCL copies
-everything through host memory, at a fraction of the bandwidth and without an error. Where dma-buf works,
-nvidia_peermem is not needed.
+everything through host memory, at a fraction of the bandwidth and without an error. NCCL prefers dma-buf, and where it
+works, nvidia_peermem is not needed.
 Healthy exception: A management card that can do RoCE is not meant for GPU traffic.
 Does not gate: Jobs run with less bandwidth, and jobs on one node do not need it.
 Confirm manually: lsmod | grep peermem; uname -r; modinfo -F license nvidia (open modules: Dual MIT/GPL)
@@ -29,17 +29,16 @@ def observe(facts: FactsView) -> Value | Absent | Unread:
         return Absent("no RDMA hardware that uses this path")
     if not for_gpus(facts["rdma.ports"]):
         return Absent("no active RDMA port of 100 Gb/s or more")
+    flavour, kernel = facts.get("kernel.nvidia_flavour"), facts["host.kernel"]
+    if flavour == "open" and _kernel(kernel) >= (5, 12):
+        return Value("dma-buf")
     if PEERMEM & set(facts["modules.loaded"]):
         return Value("nvidia_peermem")
-    if facts["kernel.nvidia_flavour"] != "open":
-        return Value("none")
-    if _kernel(facts["host.kernel"]) >= (5, 12):
-        return Value("dma-buf")
-    return (
-        Unread("a vendor kernel: its version does not show whether dma-buf works")
-        if ".el" in facts["host.kernel"]
-        else Value("none")
-    )
+    if flavour is None:
+        return Absent("the NVIDIA driver is not loaded")
+    if flavour == "open" and ".el" in kernel:
+        return Unread("a vendor kernel: its version does not show whether dma-buf works")
+    return Value("none")
 
 
 def cause(facts: FactsView, _subjects: tuple[str, ...]) -> str:
@@ -74,4 +73,5 @@ CHECK = Check(
     applies=(GPU_ON_PCI, RDMA),
     remedy=module("nvidia_peermem"),
     severity="critical",
+    cost="bandwidth",
 )

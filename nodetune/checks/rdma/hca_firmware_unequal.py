@@ -35,4 +35,5 @@ CHECK = Check(
         "mlxfwreset -d DEVICE reset or reboot."
     ),
     severity="low",
+    cost="setting",
 )

@@ -66,4 +66,5 @@ CHECK = Check(
         "on all hosts and switches."
     ),
     severity="medium",
+    cost="hardware",
 )

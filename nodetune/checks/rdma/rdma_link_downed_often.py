@@ -41,4 +41,5 @@ CHECK = Check(
         "which side the losses follow."
     ),
     severity="low",
+    cost="hardware",
 )

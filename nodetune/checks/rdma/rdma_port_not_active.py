@@ -4,32 +4,42 @@ Why it matters: NCCL uses only ports in state ACTIVE and does not report the oth
 or over TCP, or fails on the one node whose port is missing. DOWN means no signal (cable, optics, switch port). INIT
 means that the link is up but no subnet manager has configured it. A port that is down counts only if most ports of its
 kind are up, or the other of two InfiniBand ports: the rest often have no cable on purpose.
-Healthy exception: A card for storage may have no cable on purpose, and so may half of the cards for GPUs.
+Healthy exception: A card for storage may have no cable on purpose, and so may half of the cards for GPUs. For some
+minutes after a boot, cards and the subnet manager may still be busy.
 Does not gate: Jobs on one node need no network, NCCL uses the ports that are left, and a port may have no cable on
 purpose.
 Confirm manually: grep . /sys/class/infiniband/*/ports/*/*state
 Side effects of the fix: None on this host.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/networking_troubleshooting.html ;
 https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband ;
-https://github.com/deepseek-ai/DeepEP/issues/38 (four of eight cards in use)
+https://github.com/deepseek-ai/DeepEP/issues/38 (four of eight cards in use) ;
+https://github.com/NVIDIA/nodewright-packages/pull/111 (functions that appear 70 s after a boot)
 """
 
 from typing import Any
 
-from nodetune.api import RDMA, Check, Empty, FactsView, manual
+from nodetune.api import RDMA, Check, Empty, FactsView, Unread, repair
 from nodetune.checks.shared.rdma_ports import Ports, groups, own
 
 MOST, SURE = 0.5, 0.75
 """Shares of the ports. Without PCI addresses, second ports of Ethernet cards, often without cable, count too."""
 
+BOOT_SECONDS = 180
+
 PAIR = 2
 """Two InfiniBand cards alike: both are meant to be used."""
 
 
-def observe(facts: FactsView) -> dict[str, str]:
+def observe(facts: FactsView) -> dict[str, str | Unread]:
     ports = own(facts["rdma.ports"])
     none = not any(port["state"] == "ACTIVE" for port in ports.values())
-    return {name: text for group in groups(ports) for name, text in _faults(group, none).items()}
+    found = {name: text for group in groups(ports) for name, text in _faults(group, none).items()}
+    early = facts.readable("host.uptime_s", BOOT_SECONDS) < BOOT_SECONDS
+    return {name: _early(text) if text and early else text for name, text in found.items()}
+
+
+def _early(text: str) -> Unread:
+    return Unread(f"{text}: the host has just booted, audit again in a few minutes")
 
 
 def _faults(group: Ports, none: bool) -> dict[str, str]:
@@ -51,11 +61,11 @@ def _fault(port: dict[str, Any], used: bool) -> str:
 
 
 CHECK = Check(
-    needs=("rdma.ports",),
+    needs=("rdma.ports", "host.uptime_s"),
     observe=observe,
     accept=Empty("ACTIVE"),
     applies=(RDMA,),
-    remedy=manual(
+    remedy=repair(
         "INIT: no subnet manager has configured the port. Start it where it should run (a switch, UFM, a server with "
         "opensm). If other hosts reach one (sminfo), check this port's cable and switch. DOWN: ip link set NETDEV up "
         "(RoCE), reseat the cable, try another switch port. If a port is meant to be unused, waive it."

@@ -2,7 +2,8 @@
 
 Why it matters: The RDMA MTU is the largest of 256, 512, 1024, 2048 and 4096 bytes that fits the MTU of the network
 link. With 1500 it is 1024, so four times the packets for the same data. From 4200 on it is 4096, its maximum; beyond
-that, the usual 9000 helps TCP, not RoCE. All hosts and switches of a network must agree.
+that, the usual 9000 helps TCP, not RoCE. All hosts and switches of a network must agree. A front end that can do RoCE too
+is not judged: the link of the default route, or the only one in its subnet while others share one.
 Confirm manually: ibv_devinfo | grep -E 'hca_id|active_mtu'; grep . /sys/class/net/*/mtu
 Side effects of the fix: The link goes down for a moment; every switch port on the path must carry such frames.
 Sources: https://git.kernel.org/torvalds/c/bcacb897569f ;
@@ -10,19 +11,21 @@ https://www.ibm.com/docs/en/linux-on-systems?topic=functions-set-mtu
 """
 
 from nodetune.api import Absent, AtLeast, Check, FactsView, manual
+from nodetune.checks.shared.network_links import DATA_LINKS, front_ends
 from nodetune.checks.shared.rdma_ports import ROCE_MTU, for_gpus
 
 
 def observe(facts: FactsView) -> dict[str, int] | Absent:
     links = facts["net.links"]
-    netdevs = sorted({port["netdev"] for port in for_gpus(facts["rdma.ports"], "Ethernet").values() if port["netdev"]})
-    return {name: links[name]["mtu"] for name in netdevs if name in links} or Absent(
+    roce = {port["netdev"] for port in for_gpus(facts["rdma.ports"], "Ethernet").values()} & links.keys()
+    carry_data = roce - front_ends(facts) or roce
+    return {name: links[name]["mtu"] for name in sorted(carry_data)} or Absent(
         "no active RoCE port of 100 Gb/s or more"
     )
 
 
 CHECK = Check(
-    needs=("rdma.ports", "net.links"),
+    needs=("rdma.ports", *DATA_LINKS),
     observe=observe,
     accept=AtLeast(ROCE_MTU),
     remedy=manual(

@@ -34,4 +34,5 @@ CHECK = Check(
     applies=(NOT_CONTAINER, SYSTEMD),
     remedy=service("nvidia-fabricmanager", disruption="idle GPU"),
     severity="critical",
+    name="Fabric Manager",
 )

@@ -9,7 +9,7 @@ Side effects of the fix: Needs idle GPUs: the driver or Fabric Manager is replac
 Sources: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html
 """
 
-from nodetune.api import NOT_CONTAINER, Check, Equals, FactsView, Ref, manual
+from nodetune.api import NOT_CONTAINER, Check, Equals, FactsView, Ref, repair
 from nodetune.checks.services._units import NVSWITCH_NEEDS, require_nvswitch
 
 
@@ -23,10 +23,11 @@ CHECK = Check(
     observe=observe,
     accept=Equals(Ref("gpu.driver_version")),
     applies=(NOT_CONTAINER,),
-    remedy=manual(
+    remedy=repair(
         "Install Fabric Manager in the driver's version and hold both, for example on Ubuntu: apt install "
         "nvidia-fabricmanager-BRANCH=VERSION-*; apt-mark hold nvidia-fabricmanager-BRANCH. Then, on an idle node: "
         "systemctl restart nvidia-fabricmanager"
     ),
     severity="critical",
+    name="Fabric Manager",
 )

@@ -13,7 +13,7 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
 
 import re
 
-from nodetune.api import GPU, NOT_CONTAINER, Check, Empty, FactAbsentError, FactsView, manual
+from nodetune.api import GPU, NOT_CONTAINER, Check, Empty, FactAbsentError, FactsView, repair
 from nodetune.checks.services._units import running
 
 
@@ -46,7 +46,7 @@ CHECK = Check(
     observe=observe,
     accept=Empty("IMEX running and a channel that users may write"),
     applies=(GPU, NOT_CONTAINER),
-    remedy=manual(
+    remedy=repair(
         "List the rack's nodes in /etc/nvidia-imex/nodes_config.cfg on each of them; systemctl enable --now "
         "nvidia-imex. For a channel at boot: options nvidia NVreg_CreateImexChannel0=1 in /etc/modprobe.d. A "
         "scheduler that makes channels for each job (Slurm's switch/nvidia_imex, the DRA driver) needs none."

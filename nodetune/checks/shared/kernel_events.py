@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import inf
 from typing import Any
 
 from nodetune.api import FactsView
@@ -22,6 +23,24 @@ def recent(facts: FactsView, name: str) -> list[Mapping[str, Any]]:
         return [{**event, "age": None} for event in facts[name]]
     aged = ({**event, "age": max(0.0, uptime - event["time"])} for event in facts[name])
     return [event for event in aged if event["age"] < RECENT]
+
+
+def of_devices(facts: FactsView, name: str, within: float = inf) -> list[dict[str, Any]]:
+    """Return the events of all devices, each with its `device` and `age`: of this boot, or of the last `within` seconds."""
+    uptime = facts.readable(UPTIME)
+    found = [{**event, "device": device} for device, events in facts[name].items() for event in events]
+    aged = [{**event, "age": None if uptime is None else max(0.0, uptime - event["time"])} for event in found]
+    return [event for event in aged if event["age"] is None or event["age"] < within]
+
+
+def by_device(events: Iterable[Mapping[str, Any]], *kinds: str) -> dict[str, str]:
+    """Return device → its events of some kinds, each with the number of its repetitions."""
+    found: dict[str, list[str]] = {}
+    for event in events:
+        if event["kind"] in kinds:
+            often = f" ({event['times']} times), last" if event["times"] > 1 else ","
+            found.setdefault(event["device"], []).append(f"{event['text']}{often} {ago(event['age'])}")
+    return {device: "; ".join(texts) for device, texts in sorted(found.items())}
 
 
 def ago(seconds: float | None) -> str:

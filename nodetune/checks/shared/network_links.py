@@ -10,7 +10,7 @@ from nodetune.api import Absent, FactsView, Observe
 Links = dict[str, dict[str, Any]]
 
 FAST_MBPS = 10_000
-"""Minimum speed of a data link; slower links are for management."""
+"""Slower links are for management."""
 
 
 def in_use(links: Links) -> Links:
@@ -25,6 +25,40 @@ def in_use(links: Links) -> Links:
 def fast(links: Links, mbps: int = FAST_MBPS) -> Links:
     """Return the links in use of at least the given speed."""
     return {name: link for name, link in in_use(links).items() if (link["speed_mbps"] or 0) >= mbps}
+
+
+DATA_LINKS = ("net.links", "net.subnets", "net.default_interface")
+"""The facts that decide which links carry data."""
+
+
+def data_links(facts: FactsView) -> Links:
+    """Return the links in use that carry data: fast or of unknown speed, and no front end. Only those have one MTU."""
+    front = front_ends(facts)
+    return {
+        name: link
+        for name, link in in_use(facts["net.links"]).items()
+        if name not in front and (link["speed_mbps"] or FAST_MBPS) >= FAST_MBPS
+    }
+
+
+def front_ends(facts: FactsView) -> set[str]:
+    """Return the links that lead out, where routers and the Internet expect 1500 bytes.
+
+    These are the link of the default route with its parts, and a link that is the only one in its subnet, while others of its
+    kind share one.
+    """
+    links = facts["net.links"]
+    routed = facts.get("net.default_interface", "")
+    found = {routed, routed.partition(".")[0]} - {""}
+    while parts := {name for name, link in links.items() if link["master"] in found} - found:
+        found |= parts
+    for kind in groups(in_use(links), "driver", "speed_mbps"):
+        networks = [(kind.keys() - found) & set(names) for names in facts["net.subnets"].values()]
+        shared = {name for names in networks if len(names) > 1 for name in names}
+        single = {name for names in networks for name in names} - shared
+        if shared and len(single) == 1:
+            found |= single
+    return found
 
 
 def groups(links: Links, *keys: str) -> Iterable[Links]:

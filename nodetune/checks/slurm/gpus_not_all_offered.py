@@ -2,6 +2,7 @@
 
 Why it matters: With fewer GPUs in Gres, GPUs idle while jobs wait. With more, slurmd reports an invalid node, and
 Slurm drains it. A GPU that fell off the bus shows here too.
+Healthy exception: With MIG, Slurm may offer slices in place of whole GPUs.
 Confirm manually: scontrol show node $(hostname -s) | grep Gres; nvidia-smi -L | wc -l
 Side effects of the fix: A changed Gres= requires a restart of slurmctld and this slurmd; running jobs stay.
 Sources: https://slurm.schedmd.com/gres.html ; https://slurm.schedmd.com/slurm.conf.html
@@ -28,5 +29,6 @@ CHECK = Check(
         "If nvidia-smi -L shows all GPUs: set Gres=gpu:TYPE:COUNT on this node's line in slurm.conf, restart "
         "slurmctld and slurmd. If it does not, look for the missing GPU first (dmesg, lspci)."
     ),
-    severity="medium",
+    severity="high",
+    part_of=("gpu-lost", "gpu-missing"),
 )

@@ -21,4 +21,5 @@ CHECK = Check(
         "device; for /, boot once with fsck.mode=force fsck.repair=yes. If errors come back, replace the disk."
     ),
     severity="high",
+    cost="hardware",
 )

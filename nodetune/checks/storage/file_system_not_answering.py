@@ -8,12 +8,12 @@ Side effects of the fix: A forced or lazy unmount fails the programs that use th
 Sources: https://man7.org/linux/man-pages/man5/nfs.5.html ; https://man7.org/linux/man-pages/man8/umount.8.html
 """
 
-from nodetune.api import Check, Equals, manual
+from nodetune.api import Check, Equals, repair
 
 CHECK = Check(
     fact="mounts.answers",
     accept=Equals("answers"),
-    remedy=manual(
+    remedy=repair(
         "Drain the node. Check whether the server answers other clients (ping, showmount -e, lfs check servers). If "
         "it does: umount -f PLACE, else umount -l PLACE, then mount it again. A client stuck in the kernel needs a "
         "reboot."

@@ -12,7 +12,7 @@ Sources: https://docs.kernel.org/admin-guide/ext4.html (errors=) ; https://man7.
 
 from typing import Any
 
-from nodetune.api import Check, Equals, FactsView, manual
+from nodetune.api import Check, Equals, FactsView, repair
 from nodetune.checks.storage._places import local
 
 WRITABLE = "writable"
@@ -38,7 +38,7 @@ CHECK = Check(
     needs=("mounts.points",),
     observe=observe,
     accept=Equals(WRITABLE),
-    remedy=manual(
+    remedy=repair(
         "Drain the node, read dmesg and the disk's health, check the file system (fsck, xfs_repair) and replace a bad "
         "disk."
     ),

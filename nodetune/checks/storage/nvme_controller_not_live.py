@@ -8,7 +8,7 @@ Side effects of the fix: Resetting a controller fails the requests that wait for
 Sources: https://docs.kernel.org/nvme/index.html ; https://github.com/linux-nvme/nvme-cli
 """
 
-from nodetune.api import Check, Equals, FactsView, manual
+from nodetune.api import Check, Equals, FactsView, repair
 
 
 def observe(facts: FactsView) -> dict[str, str]:
@@ -19,9 +19,10 @@ CHECK = Check(
     needs=("block.nvme",),
     observe=observe,
     accept=Equals("live"),
-    remedy=manual(
+    remedy=repair(
         "Read its messages (dmesg | grep nvme). If it stays unavailable: nvme reset /dev/nvmeX, else power-cycle and "
         "replace it."
     ),
     severity="high",
+    part_of="pci-device-not-answering",
 )

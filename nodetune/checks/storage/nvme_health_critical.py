@@ -41,4 +41,5 @@ CHECK = Check(
         "Copy what you need from the drive now, then have it replaced. If it is too hot, check the fans first."
     ),
     severity="high",
+    cost="hardware",
 )

@@ -25,4 +25,5 @@ CHECK = Check(
         "finding."
     ),
     severity="medium",
+    cost="hardware",
 )

@@ -27,4 +27,5 @@ CHECK = Check(
         "that part."
     ),
     severity="medium",
+    cost="bandwidth",
 )

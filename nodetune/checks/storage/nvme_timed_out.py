@@ -31,5 +31,6 @@ CHECK = Check(
         "error-log). If only one drive of several does so, reseat or replace it. On EBS volumes, raise the time limit."
     ),
     severity="medium",
+    cost="hardware",
     part_of="nvme-controller-not-live",
 )

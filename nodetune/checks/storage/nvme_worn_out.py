@@ -22,4 +22,5 @@ CHECK = Check(
     applies=(BARE_METAL,),
     remedy=manual("Plan its replacement. Until then, keep nothing on it that exists nowhere else."),
     severity="low",
+    cost="hardware",
 )

@@ -38,4 +38,5 @@ CHECK = Check(
     accept=Equals(COMPLETE),
     remedy=manual("Find the missing disk (mdadm --detail /dev/mdX, dmesg), replace it, and mdadm /dev/mdX --add it."),
     severity="high",
+    cost="hardware",
 )

@@ -34,4 +34,5 @@ CHECK = Check(
         "N-1), from a launch template or the node group that makes them."
     ),
     severity="medium",
+    cost="bandwidth",
 )

@@ -28,4 +28,5 @@ CHECK = Check(
         "Run the EFA installer of AWS (efa_installer.sh -y), or modprobe efa if the kernel already includes it."
     ),
     severity="high",
+    cost="bandwidth",
 )

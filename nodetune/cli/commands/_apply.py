@@ -12,8 +12,9 @@ from nodetune.cli import proposed_options, verbosity
 from nodetune.foundation import UserError, json_document
 from nodetune.foundation.exit_codes import OK
 from nodetune.remediation import document
-from nodetune.remediation.ansible import Outcome
-from nodetune.remediation.apply import ApplyReport, Prepared
+from nodetune.remediation.ansible.events import Outcome
+from nodetune.remediation.apply import Prepared
+from nodetune.remediation.document import ApplyReport
 from nodetune.report import apply_rows, rows
 from nodetune.report.text import apply, before_after
 
@@ -22,11 +23,8 @@ def print_plan(stream: TextIO, prepared: Prepared) -> None:
     """Print the steps of this run as `nodetune plan` does, and the skipped ones."""
     from nodetune.report.text import plan
 
-    request = prepared.request
-    command, judged = (
-        f"nodetune audit {proposed_options.text(request.connection)}",
-        proposed_options.judged(request.selection),
-    )
+    command = f"nodetune audit {proposed_options.text(prepared.request.connection)}"
+    judged = proposed_options.judged(prepared.request.selection)
     plan.print_plan(stream, prepared.without_skipped, ending="", judged=judged, command=command)
     apply.print_left(stream, prepared.skipped, len(prepared.plans) == 1)
 
@@ -71,8 +69,7 @@ def print_data(stream: TextIO, prepared: Prepared, report: ApplyReport, output_f
     if output_format in rows.FORMATS:
         rows.write(stream, output_format, apply_rows.HEAD, apply_rows.rows(report.done, prepared.not_reached))
         return
-    found = document.applied(report.run, report.done, prepared.results, report.dead, report.drained, report.verified)
-    stream.write(json_document.text(found))
+    stream.write(json_document.text(document.applied(report, prepared.results)))
 
 
 def need_terminal(yes: bool) -> None:

@@ -48,12 +48,12 @@ def _saved(path: Path, selection: Selection) -> list[HostResult]:
 def _here(selection: Selection) -> list[HostResult]:
     """Return this host's result; none if it cannot be read, such as on a laptop without Linux."""
     from nodetune.audit import hosts as audit_hosts
-    from nodetune.hosts import inventory
-    from nodetune.hosts.target import ConnectionOptions, SessionOptions
+    from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
+    from nodetune.hosts.inventory.selection import this_host
 
     reach = ConnectionOptions(transport="local", options=SessionOptions(seconds=SECONDS))
     try:
-        return list(audit_hosts.audit_keeping_facts([inventory.this_host()], selection, reach))
+        return list(audit_hosts.audit_keeping_facts([this_host()], selection, reach))
     except (UserError, OSError):
         return []
 

@@ -15,7 +15,7 @@ from nodetune.provision.preflight import Preflight
 from nodetune.provision.record import FAILED
 from nodetune.provision.run import ProvisionReport
 from nodetune.remediation import document
-from nodetune.remediation.ansible import Outcome
+from nodetune.remediation.ansible.events import Outcome
 from nodetune.report.text import apply, provision
 from nodetune.verify.compare import FEWEST
 

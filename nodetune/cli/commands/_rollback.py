@@ -16,27 +16,29 @@ from nodetune.cli.host_options import HostOptions
 from nodetune.cli.terminal import Terminal
 from nodetune.foundation import json_document, text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
-from nodetune.hosts.target import ConnectionOptions
 from nodetune.remediation import document, rollback
 from nodetune.remediation.request import RollbackRequest
 from nodetune.remediation.rollback import Outcomes, Undoing
-from nodetune.remediation.runs import Run, not_undone
+from nodetune.remediation.runs import not_undone
 from nodetune.remediation.runs.connection import RECORDED
+from nodetune.remediation.runs.record import Run
 from nodetune.report.text import apply
 from nodetune.report.text.lines import Lines, console
 
 
 def prepare(request: RollbackRequest, typed: HostOptions) -> list[Undoing]:
     """Return what to roll back, newest run first. Raise RunError, InventoryError."""
+    reached = [(of, hosts, options_of(of, typed)) for of, hosts in rollback.runs_of(request)]
+    _announce([(of, options.inventory) for of, _, options in reached])
+    limited = _is_typed("limit") or _is_typed("failed_of")
     prepared: list[Undoing] = []
-    for of, hosts in rollback.runs_of(request):
-        connection = connection_of(of, typed)
-        if prepared and prepared[0].connection.become_password:  # asked once, for all of them
-            connection = replace(connection, become_password=prepared[0].connection.become_password)
-        typed = replace(typed, ask_become_pass=False)
-        limited = _is_typed("limit") or _is_typed("failed_of")
+    for of, hosts, options in reached:
+        if prepared:  # the password is asked once, for all of them
+            password = prepared[0].connection.become_password
+            connection = replace(replace(options, ask_become_pass=False).built(), become_password=password)
+        else:
+            connection = options.built()
         prepared.append(rollback.prepare(of, hosts, connection, request, limited, Terminal()))
-    _announce(prepared)
     return prepared
 
 
@@ -80,8 +82,8 @@ def roll_back_all(
     return _shown(rollback.joined(outcomes for _, outcomes in done), stream, output_format, [run for run, _ in done])
 
 
-def connection_of(of: Run, typed: HostOptions) -> ConnectionOptions:
-    """Return the connection options of the run, with what is typed now in their place. May ask for passwords."""
+def options_of(of: Run, typed: HostOptions) -> HostOptions:
+    """Return the connection options of the run, with what is typed now in their place."""
     recorded: dict[str, Any] = of.about.get("options", {})
     known = {name: recorded[name] for name in RECORDED if name in recorded}
     if "vault_id" in known:
@@ -89,7 +91,7 @@ def connection_of(of: Run, typed: HostOptions) -> ConnectionOptions:
     known["inventory"] = of.about.get("inventory")
     options = replace(typed, **{name: value for name, value in known.items() if not _is_typed(name)})
     transport = host_options.OLD_TRANSPORTS.get(options.transport, options.transport)
-    return replace(options, transport=transport, limit=options.limit if options.inventory else None).built()
+    return replace(options, transport=transport, limit=options.limit if options.inventory else None)
 
 
 def _is_typed(name: str) -> bool:
@@ -97,12 +99,12 @@ def _is_typed(name: str) -> bool:
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
-def _announce(prepared: Sequence[Undoing]) -> None:
+def _announce(runs: Sequence[tuple[Run, str | None]]) -> None:
     """Say which inventory each run was made with, unless the command line names one."""
     if _is_typed("inventory"):
         return
-    for spec in dict.fromkeys(each.connection.inventory for each in prepared):
-        ids = ", ".join(each.of.id for each in prepared if each.connection.inventory == spec)
+    for spec in dict.fromkeys(inventory for _, inventory in runs):
+        ids = ", ".join(of.id for of, inventory in runs if inventory == spec)
         click.echo(f"inventory: {text.plain(spec or 'this host')} (run {ids})", err=True)
 
 

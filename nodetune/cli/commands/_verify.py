@@ -61,13 +61,8 @@ def _writable(path: Path | None) -> None:
             raise OSError(problem.errno, problem.strerror, str(path)) from None
 
 
-def compared(before: Path, after: Path, output_format: str, output: Path | None) -> int:
-    """Compare two results. Return 5 if something became worse, 3 if nothing could be compared."""
-    return report_changes(verify_document.read(before), verify_document.read(after), output_format, output)
-
-
 def report_changes(before: list[Figure], after: list[Figure], output_format: str, output: Path | None) -> int:
-    """Print how the figures changed, and return the exit code."""
+    """Print how the figures changed. Return 5 if something became worse, 3 if nothing could be compared."""
     changes = comparing.compare(before, after)
     with cli_options.writing(output) as stream:
         if output_format == "json":

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import change_options, renamed, requests, settings, verbosity
+from nodetune.cli import change_options, deprecated, requests, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
 from nodetune.cli.requests import of
 from nodetune.cli.terminal import Terminal
 from nodetune.remediation import apply
+from nodetune.remediation.document import ApplyReport
 from nodetune.remediation.request import BY_NAME, ApplyRequest
 from nodetune.report import rows
 from nodetune.verify import suites
@@ -26,7 +27,7 @@ OLD_NAMES = {old: name for name, old in BY_NAME.items() if name != old}
 @cli_options.selection
 @click.option(
     "--max-disruption",
-    type=renamed.Choice(list(BY_NAME), was=OLD_NAMES),
+    type=deprecated.Choice(list(BY_NAME), was=OLD_NAMES),
     default=ApplyRequest.max_disruption,
     show_default=True,
     help="Maximum disruption allowed. Anything above new-sessions also needs idle GPUs and a drained or cordoned node.",
@@ -85,7 +86,7 @@ def command(request: ApplyRequest, dry_run: bool, yes: bool, output_format: str,
             _apply.print_plan(stream, prepared)
         if not prepared.busy:
             if output_format != "text":
-                _apply.print_data(stream, prepared, apply.ApplyReport(None, prepared.skipped), output_format)
+                _apply.print_data(stream, prepared, ApplyReport(None, prepared.skipped), output_format)
             return prepared.code
         if request.verify:
             show.note(prepared.duration)

@@ -14,8 +14,8 @@ from nodetune.audit import run
 from nodetune.audit.request import CACHE_MINUTES, AuditRequest
 from nodetune.audit.summary import Summary, exit_code, summarise
 from nodetune.checks import fleet_comparisons
+from nodetune.cli import deprecated, proposed_options, requests, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.cli import proposed_options, renamed, requests, verbosity
 from nodetune.cli.requests import of
 from nodetune.cli.terminal import Terminal
 from nodetune.facts.saved import BUNDLED
@@ -33,16 +33,15 @@ _comparing = cli_options.stack(
         help="Compare all hosts with this host, or with the host in this fact file, instead of with the majority.",
     ),
     click.option("--no-compare", is_flag=True, help="Do not compare hosts with each other."),
-    renamed.alias("--no-fleet", "--no-compare", is_flag=True),
+    deprecated.alias("--no-fleet", "--no-compare", is_flag=True),
 )
 _aging = cli_options.stack(
     click.option(
         "--cache",
-        type=click.Path(path_type=Path, file_okay=False),
-        metavar="DIR",
+        **cli_options.FOLDER,
         help="Save the facts of each host in this folder, and do not probe hosts with saved facts. An interrupted audit continues where it stopped.",
     ),
-    renamed.alias("--keep", "--cache"),
+    deprecated.alias("--keep", "--cache"),
     click.option(
         "--max-age",
         callback=cli_options.span,
@@ -52,7 +51,7 @@ _aging = cli_options.stack(
 )
 
 
-class _GroupBy(renamed.Split):
+class _GroupBy(deprecated.Split):
     to = "--cohort"
 
     @staticmethod
@@ -74,7 +73,7 @@ def _check_format(output_format: str, about: report.About, output: Path | None) 
 @cli_options.saved_facts
 @_aging
 @cli_options.selection
-@renamed.alias("--by", "--group-by")
+@deprecated.alias("--by", "--group-by")
 @click.option(
     "--group-by",
     cls=_GroupBy,
@@ -113,15 +112,13 @@ def command(
     Changes nothing on any host. Exit code: 0 compliant, 1 findings, 2 usage, 3 incomplete.
     """
     selection = run.compared(request)
-    asked, judged = (
-        proposed_options.text(request.connection, request.facts_path, selection),
-        proposed_options.judged(selection),
-    )
+    asked = proposed_options.text(request.connection, request.facts_path, selection)
+    judged = proposed_options.judged(selection)
     known = {check.id: check for check in selection.judged()}
     selected = proposed_options.selected(selection)
     about = report.About(known, asked, request.fail_on, previous, measurements, group_by == "host", judged, selected)
     _check_format(output_format, about, output)
-    write = report.MAKERS[output_format](about)
+    write = report.writer(output_format, about)
     results = run.run(request, selection, Terminal())
     summary = summarise(results)
     with cli_options.writing(output) as stream:

@@ -25,6 +25,5 @@ def command(context: click.Context, shell: str) -> None:
     made = get_completion_class(shell)
     assert made is not None  # noqa: S101  (click knows each of SHELLS)
     script = made(context.find_root().command, {}, "nodetune", "_NODETUNE_COMPLETE").source()
-    click.echo(
-        script.replace('string split ","', 'string split --max 1 ","')
-    )  # click's fish script cuts a value at its comma
+    # click's fish script cuts a value at its comma
+    click.echo(script.replace('string split ","', 'string split --max 1 ","'))

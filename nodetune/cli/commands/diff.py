@@ -94,7 +94,8 @@ def _read(path: Path, findings: audit_reader.Known) -> Any:
     """
     if path.is_dir():
         return _folder(path)
-    _check_is_file(path)
+    if not stat.S_ISREG(path.stat().st_mode):  # a pipe or device might never end
+        raise document.FactsError(f"{path}: not a file")
     data = audit_reader.read(path, findings)
     data = data or document.parse(file_io.read(path, LARGEST), str(path))
     if isinstance(data, dict) and data.get("schema") == AUDIT_SCHEMA:
@@ -132,9 +133,3 @@ def _folder(path: Path) -> Side:
         if len(names) > 1:
             bad[host] = f"{path}: {', '.join(names)} all contain its facts: remove all but one"
     return Side({host: found for host, found in hosts.items() if host not in bad}, bad)
-
-
-def _check_is_file(path: Path) -> None:
-    """Raise document.FactsError for a pipe or device, which might never end."""
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise document.FactsError(f"{path}: not a file")

@@ -34,7 +34,7 @@ def command(request: SelectionRequest, ids: tuple[str, ...], facts_path: Path | 
     \b
     nodetune explain swap-large numa-balancing-on
     nodetune explain 'gpu-clock*'
-    nodetune explain dirty-limit-high --facts h200-x4
+    nodetune explain dirty-limit-high --facts h100-x2
     """
     choice = request.selection
     resolved = profile.resolve(profile.named(choice.profiles), site_files.for_all(choice.site))
@@ -44,9 +44,8 @@ def command(request: SelectionRequest, ids: tuple[str, ...], facts_path: Path | 
     from nodetune.report.text import catalogue
 
     meant = _meant(ids, known, choice.site is not None)
-    found = _explain.observed(
-        (check for check in meant if not fleet_comparisons.is_fleet(check.id)), choice, facts_path
-    )
+    of_hosts = [check for check in meant if not fleet_comparisons.is_fleet(check.id)]
+    found = _explain.observed(of_hosts, choice, facts_path)
     for number, check in enumerate(meant):
         if number:
             click.echo()

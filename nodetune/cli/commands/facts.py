@@ -34,9 +34,8 @@ def _folder(_context: click.Context, _parameter: click.Parameter, output: Path |
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, file_okay=False),
+    **cli_options.FOLDER,
     callback=_folder,
-    metavar="DIR",
     help="Folder to write, with one file per host. Default: standard output.",
 )
 @click.option("--anonymous", is_flag=True, help="Omit serial numbers, UUIDs, addresses and host names.")

@@ -7,12 +7,6 @@ import click
 from nodetune.cli import Folder
 
 
-class Commands(Folder):
-    """The commands of `nodetune guard`."""
-
-    folder = "commands/_guard"
-
-
-@click.group("guard", cls=Commands)
+@click.group("guard", cls=Folder)
 def command() -> None:
     """Check Slurm nodes before each job."""

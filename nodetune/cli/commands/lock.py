@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import click
 
@@ -23,8 +22,7 @@ from nodetune.provision.request import LockRequest
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
+    **cli_options.FILE,
     help="Lock file to write. Entries for other systems are kept.",
 )
 @click.option("--check", is_flag=True, help="Write nothing; exit with 4 if the lock file would change.")

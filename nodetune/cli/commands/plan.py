@@ -24,14 +24,12 @@ from nodetune.remediation.request import PlanRequest
 @click.option("--files", is_flag=True, help="Show the full content of every file.")
 @click.option(
     "--export",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
+    **cli_options.FOLDER,
     help="Write the changes to this folder, as plain files and as an Ansible role.",
 )
 @click.option(
     "--scheduler-diff",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
+    **cli_options.FILE,
     help="Write what to change in the configuration of Slurm and the kubelet to this file, as a diff to review.",
 )
 @cli_options.output_format

@@ -84,7 +84,7 @@ def validate(files: tuple[Path, ...], inventory: str | None) -> int:
     Exit code: 0 valid, perhaps with warnings, 2 errors.
     """
     from nodetune.config import site_lint
-    from nodetune.guard.deploy import gateable
+    from nodetune.guard.deploy import policy
 
     for path in files:
         if not path.is_file():
@@ -94,7 +94,7 @@ def validate(files: tuple[Path, ...], inventory: str | None) -> int:
     if whole and not any(each.is_error for each in found):
         for section in (whole, *whole.sections):
             resolved = profile.resolve(profile.named(whole.profile), site_files.for_section(whole, section))
-            gateable.require(resolved, section)
+            policy.require_gateable(resolved, section)
     for each in found:
         click.echo(f"{'error' if each.is_error else 'warning'}: {text.plain(each.text, 1000)}")
     errors = sum(each.is_error for each in found)
@@ -107,9 +107,9 @@ def validate(files: tuple[Path, ...], inventory: str | None) -> int:
 def _ranks(inventory: str | None) -> site_lint.Ranks | None:
     if inventory is None:
         return None
-    from nodetune.hosts import inventory as inventories
+    from nodetune.hosts.inventory import selection
 
-    return {target.name: target.ranks for target in inventories.targets(inventory)}
+    return {target.name: target.ranks for target in selection.targets(inventory)}
 
 
 def _contents(whole: profile.Overlay | None) -> str:

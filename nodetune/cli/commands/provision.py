@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import change_options, proposed_options, renamed, requests, settings, verbosity
+from nodetune.cli import change_options, deprecated, proposed_options, requests, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.terminal import Terminal
 from nodetune.provision import STAGES
 from nodetune.provision.request import ProvisionRequest
 
-STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
+STAGE = deprecated.Choice(STAGES, was={"look": "preflight"})
 
 
 @requests.command("provision", ProvisionRequest)
@@ -29,9 +29,8 @@ STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
 @change_options.provision_site
 @click.option(
     "--lock",
-    type=click.Path(path_type=Path, dir_okay=False),
+    **cli_options.FILE,
     required=True,
-    metavar="FILE",
     help="Lock file with package versions, written by nodetune lock.",
 )
 @click.option("--from", "first", type=STAGE, help="Start with this stage.")

@@ -52,9 +52,8 @@ def command() -> None:
 @click.option(
     "-o",
     "--output",
+    **cli_options.FOLDER,
     required=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
     help="Folder to write.",
 )
 def bundle(
@@ -77,7 +76,10 @@ def bundle(
     made = collector.folder(request.selection.facts(), settings)
     _new(output, made)
     for name, (content, mode) in made.items():
-        _write(output / name, content, int(mode, 8))
+        path = output / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file_io.write(path, content.decode())
+        path.chmod(int(mode, 8))
     files = [_about(output, name, *made[name]) for name in made]
     if output_format == "json":
         told = {"schema": SCHEMA, "dir": folder, "every": every, "user": user, "python": python, "files": files}
@@ -96,13 +98,6 @@ def _new(output: Path, made: dict[str, Any]) -> None:
     strange = sorted(there - {name.partition("/")[0] for name in made})
     if strange:
         raise collector.PullError(f"{output} contains other files ({strange[0]}): give a new folder")
-
-
-def _write(path: Path, content: bytes, mode: int) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with file_io.output(path) as stream:
-        stream.write(content.decode())
-    path.chmod(mode)
 
 
 def _about(output: Path, name: str, content: bytes, mode: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from nodetune.cli.host_options import HostOptions
 from nodetune.remediation.request import RollbackRequest
 
 
-@requests.command("rollback", RollbackRequest)
+@requests.command("rollback", RollbackRequest, typed=HostOptions)
 @click.argument("run", required=False, shell_complete=completion.run)
 @click.option("--all", "every", metavar="HOST", help="Roll back every run that changed these hosts, newest first.")
 @cli_options.changed_hosts

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from nodetune.cli import Group, change_options, completion, options
-from nodetune.remediation import runs
+from nodetune.remediation.runs import record
 
 
 @click.group("runs", cls=Group, invoke_without_command=True)
@@ -26,17 +26,13 @@ def command(context: click.Context, runs_folder: Path | None, last: int, output_
     from nodetune.foundation import json_document
     from nodetune.report.text import runs as text_runs
 
-    found = runs.listing(runs_folder)
+    found = record.listing(runs_folder)
     if output_format == "json":
         described = [text_runs.described(run) for run in found[:last]]
-        click.echo(
-            json_document.text(
-                {"schema": "nodetune.runs/1", "folder": str(runs.place(runs_folder)), "runs": described}
-            ),
-            nl=False,
-        )
+        told = {"schema": "nodetune.runs/1", "folder": str(record.place(runs_folder)), "runs": described}
+        click.echo(json_document.text(told), nl=False)
         return
-    text_runs.print_runs(sys.stdout, found, last, runs.place(runs_folder))
+    text_runs.print_runs(sys.stdout, found, last, record.place(runs_folder))
 
 
 @command.command("show")
@@ -53,8 +49,8 @@ def show_run(context: click.Context, run: str, runs_folder: Path | None, diff: b
     from nodetune.foundation import json_document
     from nodetune.report.text import runs as text_runs
 
-    found = runs.find(run, runs_folder or context.obj)
+    found = record.find(run, runs_folder or context.obj)
     if output_format == "json":
         click.echo(json_document.text(text_runs.whole(found)), nl=False)
-        return
-    text_runs.print_run(sys.stdout, found, diff)
+    else:
+        text_runs.print_run(sys.stdout, found, diff)

@@ -7,12 +7,6 @@ import click
 from nodetune.cli import Folder
 
 
-class Commands(Folder):
-    """The commands of `nodetune tune`."""
-
-    folder = "commands/_tune"
-
-
-@click.group("tune", cls=Commands)
+@click.group("tune", cls=Folder)
 def command() -> None:
     """Find better settings by measuring, and prove them."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from nodetune.cli import deprecated, requests, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.cli import renamed, requests, verbosity
 from nodetune.cli.requests import of
 from nodetune.foundation import text
 from nodetune.verify import suites
@@ -55,15 +55,7 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
     metavar="NAME",
     help="Run only this measurement of the suite. May be repeated.",
 )
-@click.option(
-    "--gpu",
-    "gpus",
-    type=click.IntRange(0, 1023),
-    multiple=True,
-    callback=cli_options.sorted_numbers,
-    metavar="N",
-    help="Measure only this GPU. May be repeated.",
-)
+@cli_options.gpus("Measure only this GPU. May be repeated.")
 @click.option(
     "--disk",
     default="",
@@ -80,36 +72,27 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
     metavar="CIDR",
     help="Network for --pairs (10.1.0.0/16). Default: the network of the default route.",
 )
-@renamed.alias("--together", "--multi-node", is_flag=True)
+@deprecated.alias("--together", "--multi-node", is_flag=True)
 @click.option("--multi-node", is_flag=True, help="Run NCCL across all hosts instead of within each host.")
-@click.option("--nccl", default="", metavar="PATH", help="Path of libnccl.so.2 on the hosts.")
+@cli_options.nccl
 @click.option("--nccl-tests", default="", metavar="DIR", help="Folder on the hosts with nccl-tests binaries to use.")
-@click.option(
-    "--env",
-    "env",
-    multiple=True,
-    callback=cli_options.environment,
-    metavar="NAME=VALUE",
-    help="Set an environment variable for the measurements, such as NCCL_…",
-)
+@cli_options.environment("Set an environment variable for the measurements, such as NCCL_…")
 @click.option(
     "--repeat",
     **of(SuiteRequest, "repeat"),
     metavar="N",
     help="Number of repetitions (--compare needs at least 5).",
 )
-@renamed.alias("--even-if-busy", "--allow-busy", is_flag=True)
+@deprecated.alias("--even-if-busy", "--allow-busy", is_flag=True)
 @click.option("--allow-busy", is_flag=True, help="Measure hosts whose GPUs are in use. Disturbs their jobs.")
 @click.option(
     "--baseline",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
+    **cli_options.FILE,
     help="Baseline of this site. Hosts with the same hardware are compared with it first.",
 )
 @click.option(
     "--save-baseline",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
+    **cli_options.FILE,
     help="Save the results as the baseline of this site, without those below target and without disturbed hosts.",
 )
 @click.option(
@@ -139,9 +122,11 @@ def command(request: VerifyRequest, compare: tuple[Path, Path] | None, output_fo
     Exit code: 0 as expected, 2 usage, 3 hosts or measurements are missing or disturbed, 5 below target.
     """
     from nodetune.cli.commands import _verify
+    from nodetune.verify import document
 
     if compare and output_format in ("lines", "csv"):
         raise click.UsageError("--compare writes text or json")
     if compare:
-        return _verify.compared(*compare, output_format, output)
+        before, after = map(document.read, compare)
+        return _verify.report_changes(before, after, output_format, output)
     return _verify.verified(request, output_format, output)

@@ -11,8 +11,10 @@ from dataclasses import replace
 from nodetune.foundation import UserError
 from nodetune.guard.node import scontrol
 from nodetune.guard.node.scontrol import Node, Slurm
-from nodetune.hosts import inventory, nodeset
-from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.hosts import nodeset, patterns
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.inventory import selection
+from nodetune.hosts.target import Target
 
 
 class ClusterError(UserError):
@@ -28,8 +30,8 @@ def here() -> Slurm:
 
 
 def nodes(slurm: Slurm, node_sets: Iterable[str]) -> list[Node]:
-    """Return these nodes (node sets) as Slurm knows them, or all nodes. Raise ClusterError, which says where Slurm can be asked."""
-    names = {name for text in node_sets for name in _unfolded(text)}
+    """Return these nodes (node sets) as Slurm knows them, or all nodes. Raise ClusterError, InventoryError."""
+    names = {name for text in node_sets for name in patterns.expand(text)}
     try:
         found = slurm.nodes()
     except scontrol.ScontrolError as problem:
@@ -41,30 +43,17 @@ def nodes(slurm: Slurm, node_sets: Iterable[str]) -> list[Node]:
     return [node for node in found if not names or node.name in names]
 
 
-def _unfolded(text: str) -> list[str]:
-    try:
-        return nodeset.unfold(text)
-    except ValueError as problem:
-        raise ClusterError(str(problem)) from None
-
-
 def targets(connection: ConnectionOptions, nodes: Mapping[str, Node]) -> list[Target]:
     """Return how to reach these nodes: as the inventory says, else by name. Raise InventoryError.
 
     Without an inventory, the node that this runs on is read without a connection: it need not accept its own login.
     """
     if connection.inventory is not None:
-        return [target for target in inventory.selected(connection) if target.name in nodes]
-    found = inventory.selected(replace(connection, inventory=",".join(sorted(nodes))))
-    return [_without_connection(connection, target) if _is_here(nodes[target.name]) else target for target in found]
-
-
-def _is_here(node: Node) -> bool:
-    here = socket.gethostname()
-    return bool(here) and node.hostname.partition(".")[0] == here.partition(".")[0]
-
-
-def _without_connection(connection: ConnectionOptions, target: Target) -> Target:
-    if connection.transport != "auto":
-        return target
-    return connection.applied_to(replace(inventory.this_host(), name=target.name))
+        return [target for target in selection.selected(connection) if target.name in nodes]
+    found = selection.selected(replace(connection, inventory=",".join(sorted(nodes))))
+    name = socket.gethostname().partition(".")[0]
+    if not name or connection.transport != "auto":
+        return found
+    here = [node.name for node in nodes.values() if node.hostname.partition(".")[0] == name]
+    this = selection.this_host()
+    return [connection.applied_to(replace(this, name=each.name)) if each.name in here else each for each in found]

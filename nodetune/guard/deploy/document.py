@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nodetune.api.model import HostResult
+from nodetune.audit.document import not_reached
 from nodetune.foundation import json_document
 from nodetune.guard.deploy.nodes import GuardedNode
-from nodetune.guard.deploy.policy_diff import PolicyDiff
+from nodetune.guard.deploy.policy import PolicyDiff
 from nodetune.guard.deploy.resume import Fate
 from nodetune.guard.deploy.status import Guard, Status
 
@@ -50,8 +51,7 @@ def _last_run(time: int, job: str, verdict: str) -> dict[str, Any]:
 
 def diff(nodes: Iterable[GuardedNode], found: Mapping[str, PolicyDiff], lost: Iterable[HostResult]) -> str:
     told = [_difference(node, found[node.name]) for node in nodes]
-    not_reached = [{"name": each.host, "state": each.state, "message": each.message} for each in lost]
-    return json_document.text({**json_document.head(DIFF), "hosts": told, "not_reached": not_reached})
+    return json_document.text({**json_document.head(DIFF), "hosts": told, "not_reached": not_reached(lost)})
 
 
 def _difference(node: GuardedNode, found: PolicyDiff) -> dict[str, Any]:

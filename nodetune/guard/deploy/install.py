@@ -10,13 +10,13 @@ from typing import Any
 from nodetune.api.model import HostResult
 from nodetune.audit import run as audit_run
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
-from nodetune.foundation.show import Show, Silent
-from nodetune.guard.deploy import archive, node_changes, policy_diff
+from nodetune.foundation.stage_output import Show, Silent
+from nodetune.guard.deploy import archive, node_changes, policy
 from nodetune.guard.deploy.node_changes import NodeInstall
 from nodetune.guard.deploy.nodes import GuardedHosts, Guarding, NodeAnswer, guarded_hosts, new_policies
 from nodetune.guard.deploy.paths import HOME
 from nodetune.guard.deploy.playbooks import GuardPlaybooks, GuardReport, recorded
-from nodetune.guard.deploy.policy_diff import PolicyDiff
+from nodetune.guard.deploy.policy import PolicyDiff
 from nodetune.guard.deploy.request import GuardDiffRequest, InstallRequest
 from nodetune.hosts import nodeset
 from nodetune.hosts.target import Target
@@ -32,7 +32,7 @@ class PreparedInstall(GuardedHosts):
     @cached_property
     def differences(self) -> dict[str, PolicyDiff]:
         """The differences that the new policy makes on each host."""
-        return {node.name: policy_diff.compare(node.policy, self.policies[node.name]) for node in self.nodes}
+        return {node.name: policy.compare(node.policy, self.policies[node.name]) for node in self.nodes}
 
     @property
     def differs(self) -> bool:

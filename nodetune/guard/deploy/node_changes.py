@@ -12,7 +12,7 @@ from nodetune.foundation import templates
 from nodetune.guard.deploy import archive as deploy_archive
 from nodetune.guard.deploy import policy, slurm_conf
 from nodetune.guard.deploy.paths import ARCHIVES, CHECK, ETC, HOME, OPT, POLICY, RUN, SCRIPTS, SERVICE, TIMER, UNITS
-from nodetune.remediation import builders
+from nodetune.remediation import host_changes
 
 PYTHONS = tuple(f"/usr/bin/python3{minor}" for minor in ("", ".14", ".13", ".12", ".11", ".10"))
 """Best first: the system's own is looked after by its updates."""
@@ -58,15 +58,13 @@ def install(node_install: NodeInstall, installed: str = "") -> list[dict[str, An
     if node_install.textfile is not None:
         groups.append(_group("guard-timer", _timer(node_install, made)))
     if node_install.conf:
-        groups.append(
-            _group("slurm.conf", [{"change": "slurm", "path": node_install.conf, "settings": dict(slurm_conf.LINES)}])
-        )
+        groups.append(_slurm_conf(node_install.conf, dict(slurm_conf.LINES)))
     return groups
 
 
 def _group(name: str, changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return a group of changes that only affects jobs that start afterwards."""
-    return builders.PlannedChange(name, "new sessions", (), tuple(changes)).data()
+    return host_changes.PlannedChange(name, "new sessions", (), tuple(changes)).data()
 
 
 def _scripts(node_install: NodeInstall, made: deploy_archive.Archive) -> list[dict[str, Any]]:
@@ -107,7 +105,11 @@ def _file(path: str, text: str | None, mode: str = "0644", kind: str = "file") -
 
 def detach(path: str) -> list[dict[str, Any]]:
     """Return the first part of an uninstall: restore slurm.conf (empty: there is none to write to)."""
-    return [_group("slurm.conf", [{"change": "slurm", "path": path, "settings": {}}])] if path else []
+    return [_slurm_conf(path, {})] if path else []
+
+
+def _slurm_conf(path: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    return _group("slurm.conf", [{"change": "slurm", "path": path, "settings": settings}])
 
 
 def metrics_file(service: str) -> str:

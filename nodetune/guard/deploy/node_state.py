@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from nodetune.api.model import Absent, HostFacts, Value
 from nodetune.audit.selection import Selection
+from nodetune.foundation.text import json_object
 from nodetune.guard.deploy.paths import POLICY, RUN
 from nodetune.guard.node import drain, records
 
@@ -40,11 +40,7 @@ def text(facts: HostFacts, path: str) -> str:
 
 def data(facts: HostFacts, path: str) -> Mapping[str, Any]:
     """Return the JSON object in a file on the node; empty if it is not one."""
-    try:
-        found = json.loads(text(facts, path))
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return json_object(text(facts, path))
 
 
 def notes(facts: HostFacts) -> list[Mapping[str, Any]]:

@@ -12,7 +12,7 @@ from nodetune.api.model import Finding, HostResult
 from nodetune.audit.selection import Selection
 from nodetune.config import profile
 from nodetune.foundation.exit_codes import INCOMPLETE, OK
-from nodetune.guard.deploy import gateable, gres, node_changes, policy
+from nodetune.guard.deploy import gres, node_changes, policy
 from nodetune.guard.deploy.paths import POLICY, SERVICE, UNITS
 from nodetune.guard.deploy.request import PolicySettings
 from nodetune.hosts.target import Target
@@ -118,7 +118,7 @@ def new_policies(
         key = names, id(site)
         if key not in resolved:
             resolved[key] = profile.resolve(names, site)
-            gateable.require(resolved[key], site)
+            policy.require_gateable(resolved[key], site)
         kept = {name: node.policy[name] for name in KEPT if name in node.policy}
         found[node.name] = policy.checked(resolved[key], node.name, {**kept, **settings.by_name})
     return found

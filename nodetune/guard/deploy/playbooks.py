@@ -15,11 +15,14 @@ from nodetune.guard.deploy import archive as deploy_archive
 from nodetune.guard.deploy import slurm_conf
 from nodetune.guard.deploy.nodes import GuardedHosts, GuardedNode, NodeAnswer
 from nodetune.guard.deploy.paths import HOME
-from nodetune.hosts.target import ConnectionOptions, Target
-from nodetune.remediation import ansible, runs
-from nodetune.remediation.ansible import OnEvent, Outcome, PlayOptions
-from nodetune.remediation.runs import Run
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
+from nodetune.remediation.ansible import events, play
+from nodetune.remediation.ansible.events import Outcome
+from nodetune.remediation.ansible.play import OnEvent, PlayOptions
+from nodetune.remediation.runs import record
 from nodetune.remediation.runs.connection import connection_record, lasting_inventory
+from nodetune.remediation.runs.record import Run
 
 MOST_SECONDS = 1 << 40
 """Of a time on a node: some 30,000 years."""
@@ -48,7 +51,7 @@ def recorded(
     """Record a run, with the way to the hosts, which a rollback takes again."""
     reached = {"inventory": connection.inventory, **connection_record(connection)}
     names, inventory = [node.name for node in hosts.nodes], lasting_inventory(connection.inventory)
-    return runs.recorded(command, {**reached, **settings}, names, inventory, root)
+    return record.recorded(command, {**reached, **settings}, names, inventory, root)
 
 
 class GuardPlaybooks:
@@ -87,7 +90,7 @@ class GuardPlaybooks:
                 self._run.save_changes(host, [*earlier, *changes])
         given = {host: {"nodetune_groups": list(changes), **archive} for host, changes in groups.items() if changes}
         for host, outcome in self._play(playbook, given).items():
-            self.outcomes[host] = _joined(self.outcomes.get(host), outcome)
+            self.outcomes[host] = self.outcomes.get(host, Outcome(host)).followed_by(outcome)
 
     def reconfigure(self, nodes: Sequence[GuardedNode]) -> str:
         """Make Slurm read its configuration again, from one host. Return what went wrong, or ""."""
@@ -99,20 +102,12 @@ class GuardPlaybooks:
 
     def _play(self, name: str, variables: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
         targets = [self._targets[host] for host in variables]
-        return ansible.play(name, targets, variables, self._options, self._run, self._on_event)
+        return play.play(name, targets, variables, self._options, self._run, self._on_event)
 
     def code(self) -> int:
         """Return 4 if a change failed."""
         wrong = any(each.state != "ok" or each.gathered("problems") for each in self.outcomes.values())
         return END_STATE_MISSED if wrong else OK
-
-
-def _joined(first: Outcome | None, second: Outcome) -> Outcome:
-    """Join two plays of one run on a host; the first that failed gives the state."""
-    if first is None:
-        return second
-    worse = first if first.state != "ok" else second
-    return Outcome(second.host, worse.state, worse.message, (*first.results, *second.results))
 
 
 def _modified(file: Mapping[str, Any]) -> float:
@@ -124,7 +119,7 @@ def _modified(file: Mapping[str, Any]) -> float:
 def _answer(outcome: Outcome) -> NodeAnswer:
     told = {event.task: event.result for event in outcome.results}
     slurm, programs = told.get("Slurm", {}), told.get("Programs", {})
-    files = sorted(ansible.objects(programs.get("files")), key=_modified)
+    files = sorted(events.objects(programs.get("files")), key=_modified)
     found = deploy_archive.folders(str(each.get("path")) for each in files)
     settings = slurm_conf.running(str(slurm.get("stdout", ""))) if slurm.get("rc") == 0 else None
     entry = told.get("Entry", {})

@@ -6,13 +6,16 @@ import json
 import re
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import nodetune
 from nodetune.api.model import Check, Waiver
 from nodetune.config import waivers
-from nodetune.config.profile import Profile
-from nodetune.foundation import UserError
+from nodetune.config.profile import Overlay, Profile
+from nodetune.foundation import UserError, yaml_lines
+from nodetune.foundation.text import json_object
 from nodetune.guard.node import gating_checks
 from nodetune.guard.node import policy as on_node
 from nodetune.guard.node.epilog import SNAPSHOT
@@ -110,8 +113,56 @@ def text(policy: Mapping[str, Any], installed: str = "") -> str:
 
 def read(content: str) -> dict[str, Any]:
     """Parse an installed policy; return an empty one if the text is invalid."""
-    try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) and found.get("schema") == SCHEMA else {}
+    found = json_object(content)
+    return found if found.get("schema") == SCHEMA else {}
+
+
+def require_gateable(resolved: Profile, site: Overlay | None) -> None:
+    """Raise FileError for a check of a site file that gates but reads nccl.conf, which only the controller does."""
+    if site is None:
+        return
+    for check in resolved.checks:
+        read = check.area == "site" and "nccl.settings" in check.needs
+        if read and check.id in resolved.gates and check.accept is not None:
+            yaml_lines.load(Path(site.file)).fail(
+                f"{check.id} cannot gate: it needs what reads nccl.conf, which the guard's program on a node does not have; "
+                "let it not gate (gate: false)",
+                "checks",
+                check.id,
+                "gate",
+            )
+
+
+@dataclass(frozen=True)
+class PolicyDiff:
+    """The differences to another policy: ids of checks, and settings as (name, before, after)."""
+
+    gates: tuple[str, ...] = ()
+    gates_no_more: tuple[str, ...] = ()
+    judged_otherwise: tuple[str, ...] = ()
+    settings: tuple[tuple[str, Any, Any], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.gates or self.gates_no_more or self.judged_otherwise or self.settings)
+
+
+COMPARED = (*DEFAULTS, "waivers", "profile", "nodetune")
+
+
+def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> PolicyDiff:
+    """Return how `after` differs from `before` (empty: nothing is installed)."""
+    old, new = ({check["id"]: check for check in policy.get("checks", ())} for policy in (before, after))
+    return PolicyDiff(
+        tuple(sorted(set(new) - set(old))),
+        tuple(sorted(set(old) - set(new))),
+        tuple(sorted(name for name in set(old) & set(new) if _judged(old[name]) != _judged(new[name]))),
+        tuple(
+            (name, before.get(name), after.get(name))
+            for name in COMPARED
+            if before and before.get(name) != after.get(name)
+        ),
+    )
+
+
+def _judged(check: Mapping[str, Any]) -> Any:
+    return {name: check.get(name) for name in ("accept", "severity", "about", "fact")}

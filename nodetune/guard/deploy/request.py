@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nodetune.foundation.request import RequestError, built, one_of, part
 from nodetune.guard.deploy import policy as guard_policy
 from nodetune.guard.node.policy import ACTS, MODES
-from nodetune.hosts.target import ConnectionOptions
+from nodetune.hosts.connection_options import ConnectionOptions
 
 if TYPE_CHECKING:
     from nodetune.audit.selection import Selection

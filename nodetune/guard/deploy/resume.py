@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nodetune.api.devices import line
 from nodetune.api.model import Finding, HostFacts, HostResult
 from nodetune.audit import run as audit_run
 from nodetune.audit.selection import Selection
 from nodetune.foundation import UserError
 from nodetune.foundation import text as plain_text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
-from nodetune.foundation.show import Show
+from nodetune.foundation.stage_output import Show
 from nodetune.guard.deploy import cluster, node_state
 from nodetune.guard.deploy.paths import POLICY
 from nodetune.guard.deploy.request import ResumeRequest
@@ -182,8 +183,7 @@ def _fate(name: str, found: Iterable[Finding], blamed: set[str]) -> Fate:
     if failing:
         first = failing[0]
         more = f" and {len(failing) - 1} more" if len(failing) > 1 else ""
-        where = plain_text.folded(first.subjects) if first.subjects else first.observed
-        return Fate(name, STAYS, f"{first.check}: {plain_text.plain(where, 200)}{more}", FINDINGS, check=first.check)
+        return Fate(name, STAYS, f"{plain_text.plain(line(first), 200)}{more}", FINDINGS, check=first.check)
     if unknown:
         text = f"{unknown[0].check} is unknown: {plain_text.plain(unknown[0].reason, 200)}"
         return Fate(name, STAYS, text, INCOMPLETE, check=unknown[0].check)

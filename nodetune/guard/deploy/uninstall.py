@@ -8,7 +8,7 @@ from typing import Any
 from nodetune.audit import auditor
 from nodetune.audit import hosts as audit_hosts
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
-from nodetune.foundation.show import Show, Silent
+from nodetune.foundation.stage_output import Show, Silent
 from nodetune.guard.deploy import slurm_conf
 from nodetune.guard.deploy.node_changes import detach, remove
 from nodetune.guard.deploy.nodes import GuardedHosts, GuardedNode, Installed, NodeAnswer, guarded_hosts

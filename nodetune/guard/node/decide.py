@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from nodetune.api.device import Device
+from nodetune.api.devices import named
 from nodetune.api.model import Absent, Each, Finding, HostFacts, Unread, Value
 from nodetune.guard.node import log
 from nodetune.guard.node.job import MOST_GPUS, Job
@@ -23,6 +25,7 @@ class Decision:
     """`verdict` is pass, fail or inconclusive; `reason` is what Slurm shows for a fail, or why the guard cannot judge.
 
     `healthy` are the GPUs that passed everything, as Slurm counts them: the job's, and the others where nothing is wrong.
+    `devices` are those that `blamed` names.
     """
 
     verdict: str
@@ -32,6 +35,7 @@ class Decision:
     peers: tuple[Finding, ...] = ()
     waived: tuple[Finding, ...] = ()
     healthy: tuple[int, ...] = ()
+    devices: tuple[Device, ...] = ()
 
 
 class Cards:
@@ -131,7 +135,8 @@ def decide(
             by.put(finding, check["facts"], cards, waivers)
     parts = (tuple(by.blamed), tuple(by.unknown), tuple(by.peers), tuple(by.waived))
     if by.blamed:
-        return Decision("fail", log.reason(by.blamed), *parts)
+        of_host = named(by.blamed, host)
+        return Decision("fail", log.reason(by.blamed, of_host), *parts, devices=of_host)
     gpu = [finding for finding, check in zip(found, checks, strict=True) if check["about"] == "gpu"]
     why = log.unknown(by.unknown) if by.unknown else _not_judged(gpu, cards, job)
     if why:

@@ -61,9 +61,8 @@ def of_slurm(node: Node) -> bool:
 
 def ours(node: Node, told: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the node's records of its drain; empty if the drain is not the guard's."""
-    return [
-        each for each in told if each.get("node") == node.name and _same_reason(node, each) and _same_time(node, each)
-    ]
+    mine = [each for each in told if each.get("node") == node.name]
+    return [each for each in mine if _same_reason(node, each) and _same_time(node, each)]
 
 
 def _same_reason(node: Node, told: Mapping[str, Any]) -> bool:
@@ -87,10 +86,9 @@ def _same_time(node: Node, told: Mapping[str, Any]) -> bool:
 
 def _data(path: str) -> dict[str, Any]:
     try:
-        found = json.loads(records.read(path))
-    except (OSError, ValueError):
+        return plain_text.json_object(records.read(path))
+    except OSError:
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def drain(there: Slurm, run: str, data: Mapping[str, Any], may: Callable[[], str] = str) -> str:

@@ -18,6 +18,7 @@ from nodetune.guard.node import cache, records
 from nodetune.guard.node.main import HOLD, INCONCLUSIVE, RUN, say
 
 if TYPE_CHECKING:
+    from nodetune.api.device import Device
     from nodetune.api.model import Check, Finding
     from nodetune.guard.node.decide import Decision
     from nodetune.guard.node.job import Job
@@ -49,7 +50,7 @@ def run(asked: Arguments, job: Job) -> int:
     known = {check["id"] for check in gating}
     decision, killed = _judged(asked, job, chosen, [*gating, *watched(known, before)], before)
     blamed = [each for each in decision.blamed if each.check in known]
-    why_not, code = _act(asked, job, chosen, blamed) if blamed else ("", RUN)
+    why_not, code = _act(asked, job, chosen, blamed, decision.devices) if blamed else ("", RUN)
     return _tell(asked, job, decision, {"killed": killed, "compared": bool(before), "why_not": why_not}, code)
 
 
@@ -89,47 +90,36 @@ def _judged(
     left = asked.started + chosen.total * READ_SHARE - time.monotonic()
     names = {name for check in checks for name in check["facts"]}
     started = read.start(names, left, chosen.step, chosen.stuck)
-    from nodetune.guard.node import (  # while the readers are at work
-        decide,
-        gating_checks,
-        gpu_index,
-        leftover_processes,
-    )
+    # while the readers are at work
+    from nodetune.guard.node import decide, gating_checks, gpu_index, leftover_processes
 
     listed = gpu_index.listed(job.conf, job.node)
     reading = started.finish()
-    until, uid = min(time.monotonic() + ENDING_SECONDS, asked.started + chosen.total * ENDING_SHARE), _uid()
+    until, user = time.monotonic() + ENDING_SECONDS, os.environ.get("SLURM_JOB_UID", "")
+    until = min(until, asked.started + chosen.total * ENDING_SHARE)
+    uid = int(user) if user.isascii() and user.isdigit() else None
     cards = decide.Cards(gating_checks.host_facts(reading.facts, reading.failed), job, listed)
     left_behind, processes = leftover_processes.of_job(reading.facts, job, uid, cards.of_job, until)
-    killed = (
-        [pid for pid in left_behind if leftover_processes.end(pid, job, uid)]
-        if chosen.kill_leftovers and chosen.mode == "enforce"
-        else []
-    )
+    kills = chosen.kill_leftovers and chosen.mode == "enforce"
+    killed = [pid for pid in left_behind if kills and leftover_processes.end(pid, job, uid)]
     facts = {name: since(before[name], now) if name in before else now for name, now in reading.facts.items()}
     host = gating_checks.host_facts(facts, reading.failed)
     of_job = gating_checks.host_facts({**facts, **processes}, reading.failed)
-    found = [  # other jobs' programs are no leftovers, and yet the node is not idle
-        finding
-        for check in checks
-        for finding in gating_checks.findings([check], of_job if check["id"] == IN_USE else host, reading.failed)
-    ]
+    views = {**gating_checks.for_a_drain(facts, reading.failed), IN_USE: of_job}
+    found = gating_checks.findings(checks, host, reading.failed, views)  # other jobs' programs are no leftovers
     return decide.decide(found, checks, host, job, chosen.waived(), listed), killed
 
 
-def _uid() -> int | None:
-    text = os.environ.get("SLURM_JOB_UID", "")
-    return int(text) if text.isascii() and text.isdigit() else None
-
-
-def _act(asked: Arguments, job: Job, chosen: Policy, blamed: Sequence[Finding]) -> tuple[str, int]:
+def _act(
+    asked: Arguments, job: Job, chosen: Policy, blamed: Sequence[Finding], of_host: Sequence[Device]
+) -> tuple[str, int]:
     """Take the node out of service. Return why not, and the exit code: with 1 and a record Slurm drains the node."""
     from nodetune.guard.node import drain, failure_limit, log, scontrol
 
     why_not = failure_limit.forbidden(chosen, job.node, chosen.total * SHARED_SHARE)
     if why_not:
         return why_not, RUN
-    record = log.record(asked.nonce, job, chosen, blamed)
+    record = log.record(asked.nonce, job, chosen, blamed, of_host)
     if chosen.act == "drain":
         return drain.drain(scontrol.Slurm(chosen.scontrol, asked.started + chosen.total), asked.run, record), RUN
     records.keep(asked.run, job.id, json.dumps(record))
@@ -162,9 +152,9 @@ def since(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
         return {"each": {subject: since(each.get(subject, {}), one) for subject, one in now["each"].items()}}
     if "value" not in now:
         return dict(now)
-    return (
-        {"value": _grown(before["value"], now["value"])} if "value" in before else {"unread": "not read before the job"}
-    )
+    if "value" not in before:
+        return {"unread": "not read before the job"}
+    return {"value": _grown(before["value"], now["value"])}
 
 
 def _grown(before: Any, now: Any) -> Any:
@@ -175,5 +165,18 @@ def _grown(before: Any, now: Any) -> Any:
         return {key: each for key, each in parts.items() if each}
     if isinstance(now, list):
         left = list(before) if isinstance(before, list) else []
+        if any("count" in each for each in now if isinstance(each, dict)):
+            return _new_events(left, now)
         return [each for each in now if each not in left or left.remove(each)]  # type: ignore[func-returns-value]
     return now - before if isinstance(before, int) and before <= now else now
+
+
+def _new_events(before: list[Any], now: list[Any]) -> list[Any]:
+    """Return the kinds of events that were logged after all events of the first reading, each with how many are new."""
+    counts = {(each["bdf"], each.get("xid"), each.get("first")): each.get("count", 0) for each in before}
+    seen = max((each["time"] for each in before), default=-1)
+    return [
+        {**each, "count": max(1, each["count"] - counts.get((each["bdf"], each.get("xid"), each["first"]), 0))}
+        for each in now
+        if each["time"] > seen
+    ]

@@ -17,6 +17,9 @@ NVML = "nvml-not-answering"
 DRIVERS_OWN = {"hang", "stuck", "crash"}
 """Ways to fail that are a finding about NVML, not about this tool."""
 
+OF_GPUS = ("pci.gpus", "pci.gpu_bar_mib")
+"""Facts about GPUs in addition to those of NVML and the kernel log."""
+
 Failed = Mapping[str, tuple[str, str]]
 
 
@@ -30,30 +33,45 @@ def entry(check: Check) -> dict[str, Any]:
         "severity": check.severity,
         "title": check.title,
         "accept": predicates.to_data(predicates.as_predicate(check.accept)),
-        "about": "gpu" if any(_of_gpus(name) for name in facts) else "node",
+        "about": "gpu" if any(name in OF_GPUS or name.startswith(("gpu.", "xid.")) for name in facts) else "node",
         "facts": facts,
-        **({"fact": check.fact} if check.area == "site" else {}),
+        **(_judged(check) if check.area == "site" else {}),
     }
 
 
-def _of_gpus(name: str) -> bool:
-    return name.partition(".")[0] in ("gpu", "xid") or name in ("pci.gpus", "pci.gpu_bar_mib")
+def _judged(check: Check) -> dict[str, Any]:
+    """Return what a check of the site's own judges."""
+    from nodetune.checks.shared import site_xids
+
+    xid = site_xids.number_of(check)
+    return {"fact": check.fact} if xid is None else {"xid": xid}
 
 
 def findings(
-    checks: Iterable[Mapping[str, Any]], host: HostFacts, failed: Failed = MappingProxyType({})
+    checks: Iterable[Mapping[str, Any]],
+    host: HostFacts,
+    failed: Failed = MappingProxyType({}),
+    views: Mapping[str, HostFacts] = MappingProxyType({}),
 ) -> list[Finding]:
-    """Return one finding for each check of the policy. Raise InconclusiveError if a check is missing."""
-    return [_of_nvml(each, failed) or evaluate.judge(_check(each), host) for each in checks]
+    """Return one finding for each check of the policy. Raise InconclusiveError if a check is missing.
+
+    `views`: the facts for checks that get others than `host`.
+    """
+    return [_of_nvml(each, failed) or evaluate.judge(_check(each), views.get(each["id"], host)) for each in checks]
+
+
+def for_a_drain(facts: Mapping[str, Any], failed: Failed) -> dict[str, HostFacts]:
+    """Return the view for a drain, which is for the whole node: a GPU waits for its reset until all are idle.
+
+    So the check judges a GPU whose architecture it does not know.
+    """
+    return {"gpu-recovery-needed": host_facts({**facts, "gpu.architecture": {"unread": "not asked"}}, failed)}
 
 
 def host_facts(facts: Mapping[str, Any], failed: Failed) -> HostFacts:
     """Turn what the readers sent into facts for the audit."""
-    return HostFacts(
-        "",
-        {name: _fact(data) for name, data in facts.items()},
-        {"failed": {family: why for family, (_, why) in failed.items()}},
-    )
+    about = {"failed": {family: why for family, (_, why) in failed.items()}}
+    return HostFacts("", {name: _fact(data) for name, data in facts.items()}, about)
 
 
 def _fact(data: Mapping[str, Any]) -> Fact:
@@ -80,7 +98,7 @@ def _check(data: Mapping[str, Any]) -> Check:
     """Return the check as in the policy, for the running state only: the next boot is not a reason to hold a job."""
     accept = predicates.from_data(data["accept"])
     if data["area"] == "site":
-        made = Check(accept, data["severity"], Remedy("manual"), fact=data["fact"], absent="fail")
+        made = Check(accept, data["severity"], Remedy("manual"), **_source(data))
         return replace(made, id=data["id"], area="site", doc=data["title"])
     name = f"nodetune.checks.{data['area']}.{data['id'].replace('-', '_')}"
     try:
@@ -101,3 +119,11 @@ def _check(data: Mapping[str, Any]) -> Check:
         doc=data["title"],
         remedy=replace(check.remedy, persisted=None, boot_default=None),
     )
+
+
+def _source(data: Mapping[str, Any]) -> dict[str, Any]:
+    if "xid" not in data:
+        return {"fact": data["fact"], "absent": "fail"}
+    from nodetune.checks.shared import site_xids  # here: with it come tables that most policies do not need
+
+    return site_xids.source(data["xid"])

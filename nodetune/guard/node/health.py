@@ -16,11 +16,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from nodetune.api import devices
 from nodetune.guard.node import drain, failure_limit, gating_checks, log, policy, read, records, scontrol
 from nodetune.guard.node.main import INCONCLUSIVE, RUN, say
 
 if TYPE_CHECKING:
-    from nodetune.api.model import Finding
     from nodetune.guard.node.job import Job
     from nodetune.guard.node.main import Arguments
 
@@ -75,9 +75,9 @@ def _looked(asked: Arguments, job: Job, chosen: policy.Policy) -> dict[str, Any]
     left = asked.started + chosen.total * READ_SHARE - time.monotonic()
     names = {name for check in chosen.checks for name in check["facts"]}
     reading = read.start(names, left, chosen.step, chosen.stuck).finish()
-    found = gating_checks.findings(
-        chosen.checks, gating_checks.host_facts(reading.facts, reading.failed), reading.failed
-    )
+    host = gating_checks.host_facts(reading.facts, reading.failed)
+    views = gating_checks.for_a_drain(reading.facts, reading.failed)
+    found = gating_checks.findings(chosen.checks, host, reading.failed, views)
     waived = chosen.waived()
     failed = [each for each in found if each.status == "fail" and each.check not in waived]
     unknown = [each for each in found if each.status == "unknown"]
@@ -89,17 +89,13 @@ def _looked(asked: Arguments, job: Job, chosen: policy.Policy) -> dict[str, Any]
         "mode": chosen.mode,
         "act": chosen.act,
         "seconds": round(time.monotonic() - asked.started, 3),
-        "reason": log.reason(failed) if failed else log.unknown(unknown),
+        "reason": log.reason(failed, devices.named(failed, host)) if failed else log.unknown(unknown),
         "why_not": "",
         "checks": [each.check for each in failed],
-        "findings": _as_data(failed),
-        "unknown": _as_data(unknown),
-        "waived": _as_data([each for each in found if each.status == "fail" and each.check in waived]),
+        "findings": [log.as_data(each) for each in failed],
+        "unknown": [log.as_data(each) for each in unknown],
+        "waived": [log.as_data(each) for each in found if each.status == "fail" and each.check in waived],
     }
-
-
-def _as_data(found: list[Finding]) -> list[dict[str, Any]]:
-    return [log.as_data(each) for each in found]
 
 
 def _act(asked: Arguments, chosen: policy.Policy, result: Mapping[str, Any]) -> str:

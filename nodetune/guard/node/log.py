@@ -8,11 +8,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from nodetune.api import devices
 from nodetune.api.model import Finding
 from nodetune.foundation import text as plain_text
 from nodetune.guard.node import records
 
 if TYPE_CHECKING:
+    from nodetune.api.device import Device
     from nodetune.guard.node.job import Job
     from nodetune.guard.node.policy import Policy
 
@@ -25,9 +27,9 @@ PRIORITY = {"fail": 3, "inconclusive": 4, "pass": 6}
 """Of syslog: error, warning, information."""
 
 
-def reason(blamed: Iterable[Finding]) -> str:
-    """Return the faults in one plain line that begins with `nodetune:`."""
-    return _cut("nodetune: " + "; ".join(map(_short, blamed)), LONGEST_REASON)
+def reason(blamed: Iterable[Finding], of_host: Sequence[Device]) -> str:
+    """Return the faults in one plain line that begins with `nodetune:`. `of_host`: the devices that they name."""
+    return _cut("nodetune: " + "; ".join(devices.line(each, of_host) for each in blamed), LONGEST_REASON)
 
 
 def unknown(found: Iterable[Finding]) -> str:
@@ -36,10 +38,6 @@ def unknown(found: Iterable[Finding]) -> str:
     for finding in found:
         by_reason.setdefault(finding.reason, []).append(finding.check)
     return _cut("; ".join(f"{', '.join(checks)}: {why}" for why, checks in by_reason.items()), LONGEST_TEXT)
-
-
-def _short(finding: Finding) -> str:
-    return f"{finding.check}: {plain_text.folded(finding.subjects) if finding.subjects else finding.observed}"
 
 
 def _cut(text: str, longest: int) -> str:
@@ -61,7 +59,9 @@ def as_data(finding: Finding) -> dict[str, Any]:
     return {"check": finding.check, "status": finding.status, "severity": finding.severity, **said}
 
 
-def record(nonce: str, job: Job, chosen: Policy, blamed: Sequence[Finding]) -> dict[str, Any]:
+def record(
+    nonce: str, job: Job, chosen: Policy, blamed: Sequence[Finding], of_host: Sequence[Device]
+) -> dict[str, Any]:
     """Return the record of why a job is held, or its node drained.
 
     The entry script reads the first two members, in this order: see guard-entry.sh.j2.
@@ -74,7 +74,7 @@ def record(nonce: str, job: Job, chosen: Policy, blamed: Sequence[Finding]) -> d
         "node": job.node,
         "boot": records.boot_id(),
         "time": int(time.time()),
-        "reason": reason(blamed),
+        "reason": reason(blamed, of_host),
         "checks": [finding.check for finding in blamed],
         "findings": [as_data(finding) for finding in blamed],
     }

@@ -68,19 +68,15 @@ def load(path: str) -> Policy:
     """Read the policy. Raise InconclusiveError, which names the file and what is wrong with it."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            seen, text = os.fstat(handle), os.read(handle, LARGEST)
+        finally:
+            os.close(handle)
     except OSError as problem:
         raise InconclusiveError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
-    try:
-        seen = os.fstat(handle)
-        if not records.trusted(seen):
-            raise InconclusiveError(
-                f"{path}: must belong to root and be writable by no one else: chown root: it, chmod go-w it"
-            )
-        text = os.read(handle, LARGEST)
-    except OSError as problem:
-        raise InconclusiveError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
-    finally:
-        os.close(handle)
+    if not records.trusted(seen):
+        advice = "chown root: it, chmod go-w it"
+        raise InconclusiveError(f"{path}: must belong to root and be writable by no one else: {advice}")
     try:
         return Policy(parsed(text), cache.stamp(seen))
     except ValueError as problem:
@@ -138,8 +134,7 @@ def _check(data: Any) -> dict[str, Any]:
         _entry(data, key, str)
     if "accept" not in data:
         raise ValueError(f"{data['id']} has no accepted value")
-    found: dict[str, Any] = data
-    return found
+    return dict(data)
 
 
 def _waiver(data: Any) -> dict[str, str]:

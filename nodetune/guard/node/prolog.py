@@ -133,7 +133,7 @@ def _hold(asked: Arguments, job: Job, chosen: policy.Policy, decision: Decision)
     if why_not:
         return why_not
     try:
-        record = log.record(asked.nonce, job, chosen, decision.blamed)
+        record = log.record(asked.nonce, job, chosen, decision.blamed, decision.devices)
         records.keep(asked.run, job.id, json.dumps(record))
     except OSError as problem:
         return f"the failure record cannot be written: {(problem.strerror or str(problem)).lower()}"

@@ -8,7 +8,7 @@ import signal
 import time
 from importlib import import_module
 
-from nodetune.onhost import effort, one_reader
+from nodetune.onhost import one_reader, process_time
 from nodetune.onhost.worker import Worker
 from nodetune.probe import main
 from nodetune.probe import read as bounded
@@ -46,18 +46,18 @@ class Reader(Worker):  # type: ignore[misc]
     def __init__(self, asked: dict[str, list[str]], work: Callable[[Any], None]) -> None:
         self.left = sorted(asked)
         super().__init__(work)
-        self._effort, self._of = effort.Effort(self.pid), self.since
+        self._time, self._of = process_time.ProcessTime(self.pid), self.since
 
     @property
     def own(self) -> float:
         """Look at it: the seconds of its own that its step has taken so far, as far as they were seen."""
         if self._of != self.since:
-            self._effort, self._of = effort.Effort(self.pid), self.since
+            self._time, self._of = process_time.ProcessTime(self.pid), self.since
         try:
-            self._effort.look()
+            self._time.look()
         except OSError:
             pass  # it has ended: its pipe tells
-        seconds: float = self._effort.seconds
+        seconds: float = self._time.seconds
         return seconds
 
     def note(self, messages: list[Any], into: Reading) -> None:
@@ -92,7 +92,7 @@ class Started:
         """Wait for them, and leave behind what is over its time."""
         found = Reading()
         while self._readers:
-            wait = max(0.0, min(self._deadline - time.monotonic(), effort.LOOK_SECONDS))
+            wait = max(0.0, min(self._deadline - time.monotonic(), process_time.LOOK_SECONDS))
             ready, _, _ = select.select([reader.pipe for reader in self._readers], [], [], wait)
             for reader in list(self._readers):
                 if reader.pipe in ready:
@@ -117,7 +117,7 @@ class Started:
         status = reader.end()
         ended_by = os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else 0
         for family in reader.left:
-            crashed = ended_by in CRASHES and _in_driver(reader) and not _room().lacking()
+            crashed = ended_by in CRASHES and _in_driver(reader) and not _nvml_limits().lacking()
             text = f"the {family} reader died{_at(reader)}" + (f" (signal {ended_by})" if ended_by else "")
             found.failed.setdefault(family, ("crash" if crashed else "fault", text))
 
@@ -192,7 +192,7 @@ def _alone(family: str, names: list[str], seconds: float, stuck: float) -> Calla
             report.send("failed", [family, kind, one_reader.in_words(other)])
             report.send("done", family)
         else:
-            _room().make()
+            _nvml_limits().lift()
             _collect_all({family: names}, report)
 
     return work
@@ -228,9 +228,9 @@ def _collect(family: str, names: list[str], report: Any) -> None:
             return
 
 
-def _room() -> Any:
+def _nvml_limits() -> Any:
     """Return the module, which takes time to import that the readers do not have."""
-    return import_module("nodetune.onhost.room")
+    return import_module("nodetune.onhost.nvml_limits")
 
 
 def _library() -> bool:

@@ -136,15 +136,12 @@ def _wanted(policy: str) -> dict[str, str]:
     given = json.loads(text).get("environment")
     if seen.st_uid != 0 or seen.st_mode & 0o022 or not isinstance(given, dict):
         return {}
-    return {name: value for name, value in given.items() if _is_name(name) and _is_value(value)}
+    texts = {name: value for name, value in given.items() if isinstance(value, str) and value.isprintable()}
+    return {name: value for name, value in texts.items() if _is_name(name)}
 
 
 def _is_name(text: str) -> bool:
     return bool(text) and text[0] in FIRST and text.isascii() and text.replace("_", "a").isalnum()
-
-
-def _is_value(value: object) -> bool:
-    return isinstance(value, str) and value.isprintable()
 
 
 def _in_nccl_files(environment: Mapping[str, str]) -> Iterator[str]:

@@ -105,7 +105,8 @@ def _place(path: Path) -> list[Any]:
 
     Ansible ignores ansible.cfg in a world-writable folder, and uses the user's plugins.
     """
-    plugins = [folder / kind for folder in _plugin_folders() for kind in ("inventory", "vars")]
+    folders = Path.home() / ".ansible" / "plugins", Path("/usr/share/ansible/plugins")
+    plugins = [folder / kind for folder in folders for kind in ("inventory", "vars")]
     here = Path.cwd()
     return [
         str(path.absolute()),
@@ -114,10 +115,6 @@ def _place(path: Path) -> list[Any]:
         str(Path.home()),
         [str(each) for each in plugins if each.is_dir()],
     ]
-
-
-def _plugin_folders() -> tuple[Path, ...]:
-    return Path.home() / ".ansible" / "plugins", Path("/usr/share/ansible/plugins")
 
 
 def _contents(path: Path) -> Iterator[tuple[str, bytes]]:
@@ -157,13 +154,8 @@ def _is_executable(file: Path) -> bool:
 def _settings_files() -> list[Path]:
     """Return every ansible.cfg that Ansible may use."""
     named = Path(os.environ.get("ANSIBLE_CONFIG") or "ansible.cfg").expanduser()
-    places = (
-        named,
-        named / "ansible.cfg",
-        Path("ansible.cfg"),
-        Path.home() / ".ansible.cfg",
-        Path("/etc/ansible/ansible.cfg"),
-    )
+    own = Path("ansible.cfg"), Path.home() / ".ansible.cfg", Path("/etc/ansible/ansible.cfg")
+    places = (named, named / "ansible.cfg", *own)
     return [each for each in places if each.is_file()]
 
 

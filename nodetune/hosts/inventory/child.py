@@ -1,8 +1,8 @@
 """Read an inventory with Ansible's own classes and print it as JSON: a program of its own, started by programs.py.
 
-Usage: python3 child.py PATH [PROGRAM …], absolute paths; it runs no other program of the inventory. It imports nothing
-of nodetune, only Ansible. Each line of its answer is one JSON object: `reading` names the next source, and the last
-line has the hosts or an error.
+Usage: python3 child.py PATH [--data | PROGRAM …], absolute paths; it runs no other program of the inventory, and with --data
+neither plugins nor templates that it names. It imports nothing of nodetune, only Ansible. Each line of its answer is one
+JSON object: `reading` names the next source, and the last line has the hosts or an error.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ SECRETS = "NODETUNE_VAULT_SECRETS"  # names the pipe with what opens the vault, 
 YAML = (".yml", ".yaml", ".json")
 OURS = ("ansible_connection", "ansible_python_interpreter", "ansible_become", "ansible_become_method")
 
+DATA = "--data"
+TEMPLATE = re.compile(r"\{[{%#]")
 CHANGEABLE = re.compile(r"\{[{%#]|\$")
 """A template, or an environment variable in a path: its value may change although no file does."""
 
@@ -101,11 +103,10 @@ def read(path: Path, say: Say, programs: Sequence[str]) -> dict[str, Any]:
     _unlock(loader)
     manager = _strict(logged, say, programs)(loader=loader, sources=[str(path)])
     say({"reading": ""})
-    hosts = Hosts(manager, loader)
-    answer = {"hosts": [hosts.variables(host) for host in manager.get_hosts("all")]}
+    hosts = Hosts(manager, loader, DATA in programs)
+    found = [hosts.variables(host) for host in manager.get_hosts("all")]
     groups = {str(name): [str(host.name) for host in group.get_hosts()] for name, group in manager.groups.items()}
-    fixed = manager.is_fixed and hosts.are_fixed and _has_own_plugins_only()
-    return {**answer, "groups": groups, "fixed": fixed}
+    return {"hosts": found, "groups": groups, "fixed": manager.is_fixed and hosts.are_fixed and _has_own_plugins_only()}
 
 
 def _log() -> list[str]:
@@ -137,8 +138,9 @@ def _unlock(loader: Any) -> None:
             secret.load()
             secrets.append((label or "default", secret))
     loader.set_vault_secrets(secrets)
-    context = getattr(vault, "VaultSecretsContext", None)
-    if context:  # from ansible-core 2.19 on the secrets are the process's
+    if context := getattr(
+        vault, "VaultSecretsContext", None
+    ):  # from ansible-core 2.19 on, the secrets are the process's
         context.initialize(context(secrets))
 
 
@@ -156,6 +158,8 @@ def _strict(logged: list[str], say: Say, programs: Sequence[str]) -> Any:
                 return bool(super().parse_source(source, cache=cache))
             if is_program(source) and source not in programs:
                 raise SourceError(source, "it became a program while the inventory was read: try again")
+            if DATA in programs and self._is_plugin_configuration(source):
+                raise SourceError(source, "it names an inventory plugin, which may run programs")
             before, self.unfit = len(logged), _unfit(source)
             say({"reading": source})
             if not super().parse_source(source, cache=cache):
@@ -164,8 +168,8 @@ def _strict(logged: list[str], say: Say, programs: Sequence[str]) -> Any:
             return True
 
         def _fetch_inventory_plugins(self) -> list[Any]:
-            """Return the plugins for the source."""
-            return [each for each in super()._fetch_inventory_plugins() if _name(each) not in self.unfit]
+            names = {each: str(getattr(each, "_load_name", "")) for each in super()._fetch_inventory_plugins()}
+            return [each for each, name in names.items() if name.rpartition(".")[2] not in self.unfit]
 
         def _is_plugin_configuration(self, source: str) -> bool:
             """Return whether a YAML source only names the plugin that finds the hosts."""
@@ -173,10 +177,6 @@ def _strict(logged: list[str], say: Say, programs: Sequence[str]) -> Any:
             return not isinstance(content, Mapping) or "plugin" in content
 
     return Strict
-
-
-def _name(plugin: Any) -> str:
-    return str(getattr(plugin, "_load_name", "")).rpartition(".")[2]
 
 
 def _unfit(path: str) -> tuple[str, ...]:
@@ -210,7 +210,7 @@ def _has_own_plugins_only() -> bool:
 class Hosts:
     """The connection variables of hosts: variables, environment and ansible.cfg in Ansible's own order."""
 
-    def __init__(self, manager: Any, loader: Any) -> None:
+    def __init__(self, manager: Any, loader: Any, data: bool) -> None:
         from ansible import constants
         from ansible.plugins.loader import become_loader, connection_loader
         from ansible.vars.hostvars import HostVars
@@ -220,7 +220,7 @@ class Hosts:
         become_loader.get("sudo", class_only=True)
         self._config, self._become = constants.config, bool(constants.DEFAULT_BECOME)
         self._names = {*OURS, *_variables_of_options(constants.config)}
-        self._loader = loader
+        self._loader, self._data = loader, data
         self._variables = VariableManager(loader=loader, inventory=manager)
         HostVars(inventory=manager, variable_manager=self._variables, loader=loader)
         self.are_fixed = True
@@ -235,6 +235,8 @@ class Hosts:
             return {**known, "problem": text_of(problem)}
 
     def _variables_of(self, host: Any) -> dict[str, Any]:
+        from ansible.module_utils.parsing.convert_bool import boolean
+
         given = self._given(host)
         options = dict(self._options(given))
         python = str(given.get("ansible_python_interpreter") or "python3")
@@ -248,7 +250,7 @@ class Hosts:
             "connection": str(given.get("ansible_connection") or "ssh").rpartition(".")[2],
             "ssh_args": [word for text in ssh_args for word in shlex.split(text or "")],
             "python": "python3" if python.startswith("auto") else python,
-            "become": _is_true(given.get("ansible_become", self._become)),
+            "become": bool(boolean(given.get("ansible_become", self._become), strict=False)),
             "become_user": options["become_user"] or "root",
             "become_method": str(given.get("ansible_become_method") or "sudo"),
             "become_password": options["become_pass"],
@@ -259,8 +261,9 @@ class Hosts:
         from ansible.template import Templar
 
         raw = self._variables.get_vars(host=host)
-        templar = Templar(loader=self._loader, variables=raw)
-        names = [name for name in raw if name in self._names]
+        templar, names = Templar(loader=self._loader, variables=raw), [name for name in raw if name in self._names]
+        for name in (name for name in names if self._data and TEMPLATE.search(str(raw[name]))):
+            raise ValueError(f"{name} is a template, which may run programs")
         given = {name: _templated(templar, name, raw[name]) for name in names}
         self.are_fixed = self.are_fixed and not any(CHANGEABLE.search(str(raw[name])) for name in names)
         return {**given, "inventory_hostname": host.name}
@@ -286,12 +289,6 @@ def _templated(templar: Any, name: str, value: Any) -> Any:
         return templar.template(value)
     except Exception as problem:
         raise ValueError(f"{name}: {text_of(problem)}") from problem
-
-
-def _is_true(value: Any) -> bool:
-    from ansible.module_utils.parsing.convert_bool import boolean
-
-    return bool(boolean(value, strict=False))
 
 
 if __name__ == "__main__":

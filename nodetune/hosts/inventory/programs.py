@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from nodetune.foundation import text as plain_text
+from nodetune.hosts.connection_options import Vault
 from nodetune.hosts.inventory import child as child_program
 from nodetune.hosts.patterns import InventoryError
-from nodetune.hosts.target import Vault
 
 CHILD = Path(__file__).with_name("child.py")
 
@@ -35,9 +35,10 @@ TICK = 0.2
 Answer = dict[str, Any]
 
 
-def ask(path: Path, own: Sequence[Path], settings: Mapping[str, str], vault: Vault) -> Answer:
-    """Make child.py read an inventory with these programs in it and these variables set. Raise InventoryError."""
-    command = [sys.executable or "python3", str(CHILD), *(str(each.absolute()) for each in (path, *own))]
+def ask(path: Path, own: Sequence[Path], settings: Mapping[str, str], vault: Vault, data: bool = False) -> Answer:
+    """Make child.py read an inventory with these programs in it and these variables set. `data`: see there. Raise InventoryError."""
+    words = [str(each.absolute()) for each in (path, *own)] + ([child_program.DATA] if data else [])
+    command = [sys.executable or "python3", str(CHILD), *words]
     with _told(vault) as pipe:
         environment = {**os.environ, **settings, **({child_program.SECRETS: str(pipe)} if pipe else {})}
         child = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, pass_fds=[pipe] if pipe else [])

@@ -18,29 +18,37 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.foundation import ownership, text
-from nodetune.hosts.inventory import cache, child, programs, strict
+from nodetune.hosts.connection_options import Vault
+from nodetune.hosts.inventory import cache, child, data_only, programs, strict
 from nodetune.hosts.patterns import InventoryError
-from nodetune.hosts.target import Target, Vault
+from nodetune.hosts.target import Target
 
 Groups = dict[str, list[str]]
+ANSIBLE_CFG = Path("ansible.cfg")
 
 
 ENDING = re.compile(r"\.(ya?ml|ini|json|toml)$")
 """Endings of file names that host names do not have."""
 
 
-def read(path: Path, typed: str = "/", vault: Vault | None = None) -> tuple[list[Target], Groups]:
+def read(path: Path, typed: str = "/", vault: Vault | None = None, named_by: str = "") -> tuple[list[Target], Groups]:
     """Read every host of an Ansible inventory, and its groups. Raise InventoryError.
 
     `typed` is what the user typed. If it is not a path, a program in the current folder that has the name of a host
-    must not run, and a file of another user that has the name of a host is not read.
+    must not run, and a file of another user that has the name of a host is not read. `named_by` is the place in a project's
+    settings that names the inventory, for one that the user did not name: nothing in it may run a program.
     """
-    answer = cache.load(path) or cache.store(path, lambda: _checked(path, _ask(path, typed, vault or Vault())))
-    return [_target(each) for each in answer["hosts"]], answer["groups"]
+    answer = None if named_by and ANSIBLE_CFG.exists() else cache.load(path)
+    if answer is None:
+        answer = cache.store(path, lambda: _checked(path, _ask(path, typed, vault or Vault(), named_by), named_by))
+    found = [_target(each) for each in answer["hosts"]]
+    return [data_only.checked(each, named_by) for each in found] if named_by else found, answer["groups"]
 
 
-def _ask(path: Path, typed: str, vault: Vault) -> programs.Answer:
+def _ask(path: Path, typed: str, vault: Vault, named_by: str) -> programs.Answer:
     own = [each for each in cache.files(path) if _is_program(each)]
+    if own and named_by:
+        raise InventoryError(data_only.refusal(f"{programs.short(own[0])} is a program", named_by))
     if own and "/" not in typed:
         raise InventoryError(
             f"{programs.short(own[0])} is a program: to run it as an inventory, write -i {_typed(own[0])}"
@@ -52,8 +60,8 @@ def _ask(path: Path, typed: str, vault: Vault) -> programs.Answer:
         if why:
             raise InventoryError(f"{programs.short(each)} is a program and is not run: {why}")
     _check_vault(vault)
-    with _settings() as settings:
-        answer = programs.ask(path, own, settings, vault)
+    with _settings(named_by) as settings:
+        answer = programs.ask(path, own, settings, vault, data=bool(named_by))
     return {**answer, "fixed": False} if settings and "hosts" in answer else answer
 
 
@@ -93,10 +101,12 @@ def _is_program(path: Path) -> bool:
 
 
 @contextmanager
-def _settings() -> Iterator[dict[str, str]]:
-    """Yield variables that make Ansible ignore an ansible.cfg here that other users can write: it can name programs."""
-    here = Path("ansible.cfg").absolute()
-    why = "" if os.environ.get("ANSIBLE_CONFIG") or not here.exists() else ownership.writable_by_others(here)
+def _settings(named_by: str) -> Iterator[dict[str, str]]:
+    """Yield variables that make Ansible ignore an ansible.cfg here that it must not use: it can name programs."""
+    here = ANSIBLE_CFG.absolute()
+    why = ""
+    if not os.environ.get("ANSIBLE_CONFIG") and here.exists():
+        why = f"{named_by} names the inventory (-i uses it)" if named_by else ownership.writable_by_others(here)
     if not why:
         yield {}
         return
@@ -108,10 +118,10 @@ def _settings() -> Iterator[dict[str, str]]:
         yield {"ANSIBLE_CONFIG": str(next((each for each in own if each.is_file()), empty))}
 
 
-def _checked(path: Path, answer: programs.Answer) -> programs.Answer:
+def _checked(path: Path, answer: programs.Answer, named_by: str) -> programs.Answer:
     """Return an answer with hosts in it. Raise InventoryError."""
     if "source" in answer:
-        raise InventoryError(strict.message(**answer))
+        raise InventoryError(data_only.explained(strict.message(**answer), named_by))
     if "error" in answer:
         raise InventoryError(f"{path}: {strict.one_line(answer['error'])}")
     names = [host["name"] for host in answer["hosts"]]

@@ -17,15 +17,6 @@ ERRORS = {
     r"requires a minimum of Python[^\n\"]*": (
         "python3 on the host is too old ({0}): install a newer one, or set one with ansible_python_interpreter"
     ),
-    sudo.UNANSWERED: f"sudo needs a password: {sudo.ADVICE}",
-    r"[Ii]ncorrect sudo password|no password was provided|Sorry, try again|incorrect password attempt": sudo.REFUSED,
-    r"not in the sudoers file|is not allowed to (?:execute|run sudo)|may not run sudo": (
-        "sudo refuses this user ({0}): allow it in /etc/sudoers.d"
-    ),
-    r"sudo: (?:command )?not found|sudo: No such file|unable to find sudo": (
-        "sudo is not installed there: install it, or log in as root"
-    ),
-    r"waiting for privilege escalation prompt": "sudo did not answer in time",
     r"python[\d.]*: (?:command )?not found|python[\d.]*: No such file|[Nn]o python interpreters? found": (
         "no usable python3 on the host ({0}): install one, or set its path with ansible_python_interpreter"
     ),
@@ -40,7 +31,7 @@ ERRORS = {
     ),
     r"sshpass program": "OpenSSH accepts no password from this ansible-core: use a key, or install sshpass here",
 }
-"""Pattern → what that means and what to do; the first that fits. {0} is what was found."""
+"""Pattern → what that means and what to do; the first that fits, then those of sudo. {0} is what was found."""
 
 
 def telling(result: Mapping[str, Any], login_command: str = "") -> str:
@@ -51,6 +42,8 @@ def telling(result: Mapping[str, Any], login_command: str = "") -> str:
         found = re.search(pattern, said)
         if found:
             return meaning.format(found[0].strip()) + more
+    if advice := sudo.advice(said):
+        return advice + more
     message = str(result.get("msg") or "").strip() or "failed without a message"
     message = re.sub(r"^(?:Task failed: )?(?:Failed to connect to the host via ssh: )?", "", message)
     error = str(result.get("module_stderr") or result.get("stderr") or "").strip().splitlines()[-1:]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nodetune.foundation import text as plain_text
@@ -64,6 +64,10 @@ class Outcome:
         """Return what the modules returned under a name (entries, diff, problems, done), in order, only objects."""
         found = [each for event in self.results for each in objects(event.result.get(member))]
         return [_reported(each) for each in found] if member in REPORTED else found
+
+    def followed_by(self, later: Outcome) -> Outcome:
+        """Join it with a later play on the host: the first that failed gives the state."""
+        return replace(later if self.state == "ok" else self, results=(*self.results, *later.results))
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
@@ -150,9 +154,8 @@ class Reader:
     def _keep(self, alias: str, event: Event, ignored: bool) -> Event:
         self._last[alias] = event
         earlier = self._trouble.get(alias)
-        told = (
-            earlier is not None and earlier.item and earlier.task == event.task
-        )  # a loop's end says less than its item
+        # a loop's end says less than its item
+        told = earlier is not None and earlier.item and earlier.task == event.task
         if event.status in ("failed", "unreachable") and not ignored and not told:
             self._trouble[alias] = event
         if event.result and event.status != "started":

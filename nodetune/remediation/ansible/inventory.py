@@ -14,7 +14,8 @@ from typing import Any
 import yaml
 
 from nodetune.foundation import text as plain_text
-from nodetune.hosts.target import SessionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote import connect, local
 from nodetune.remote.login import openssh
 from nodetune.remote.login.ssh_config import Resolver
@@ -37,7 +38,7 @@ class _Name(str):
 _TEXT = "tag:yaml.org,2002:str"
 
 
-class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+class DataDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
     """Writes strings, keys included, with the tag by which Ansible takes them for data."""
 
     def text(self, text: str) -> Any:
@@ -50,21 +51,20 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
         return self.represent_scalar("!unsafe" if is_text else _TEXT, text, style='"')
 
 
-_Dumper.add_representer(str, _Dumper.text)
-_Dumper.add_representer(_Name, lambda dumper, name: dumper.represent_scalar(_TEXT, str(name)))
+DataDumper.add_representer(str, DataDumper.text)
+DataDumper.add_representer(_Name, lambda dumper, name: dumper.represent_scalar(_TEXT, str(name)))
 
 
 def inventory(aliases: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the text of the inventory: alias → variables, which are JSON data."""
     hosts = {_Name(alias): {_Name(name): value for name, value in of.items()} for alias, of in aliases.items()}
-    text: str = yaml.dump({_Name("all"): {_Name("hosts"): hosts}}, Dumper=_Dumper, sort_keys=False, width=1 << 20)
-    return text
+    return str(yaml.dump({_Name("all"): {_Name("hosts"): hosts}}, Dumper=DataDumper, sort_keys=False, width=1 << 20))
 
 
 def check_data(value: Any) -> None:
     """Raise UnreachableError for text that Ansible cannot carry, such as half a surrogate pair."""
     try:
-        yaml.dump(value, Dumper=_Dumper, allow_unicode=True).encode()
+        yaml.dump(value, Dumper=DataDumper, allow_unicode=True).encode()
     except (UnicodeEncodeError, yaml.YAMLError) as problem:
         raise UnreachableError(
             "unsupported", f"a value for this host is not text: {plain_text.plain(problem, 200)}"
@@ -111,19 +111,8 @@ class PlayInventory:
 
     def _ssh_args(self, target: Target) -> str:
         """Return nodetune's own options for ssh, the user's, and the shared connection: the first of each counts."""
-        trust = self._options.accept_new_host_keys or self._resolver.resolve(target).trusts_new
-        own = (
-            f"StrictHostKeyChecking={'accept-new' if trust else 'yes'}",
-            f"BatchMode={'no' if target.password else 'yes'}",
-            f"ConnectTimeout={max(1, int(self._options.connect_seconds))}",
-            "UpdateHostKeys=no",
-            "ForwardAgent=no",
-            "ForwardX11=no",
-            "PermitLocalCommand=no",
-            "ClearAllForwardings=yes",
-            "LogLevel=ERROR",
-        )
-        return shlex.join([*(word for each in own for word in ("-o", each)), *target.ssh_args, *_KEEP])
+        own = openssh.own_options(target, self._resolver.resolve(target), self._options)
+        return shlex.join([*own, *target.ssh_args, *_KEEP])
 
 
 def _python(target: Target) -> str:

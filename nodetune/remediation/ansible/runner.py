@@ -11,7 +11,8 @@ from threading import current_thread, main_thread
 from typing import Any
 
 from nodetune.foundation import paths
-from nodetune.hosts.target import SessionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remediation.ansible.events import Event, Outcome, Reader
 from nodetune.remediation.ansible.inventory import PlayInventory, check_data, inventory, login_command, secrets
 from nodetune.remediation.ansible.workspace import Workspace, opened
@@ -37,13 +38,11 @@ def run(
     )
     with opened() as place:
         place.lay_out(inventory({alias: of for alias, (_, of) in found.items()}))
-        stopped = _run(place, [*arguments, str(_path(playbook))], reader, seconds, on_event)
+        shipped = paths.shared("playbooks") / f"{playbook}.yml"
+        path = playbook.absolute() if isinstance(playbook, Path) else shipped
+        stopped = _run(place, [*arguments, str(path)], reader, seconds, on_event)
     outcomes = {**lost, **reader.outcomes(stopped)}
     return {target.name: outcomes[target.name] for target in targets}
-
-
-def _path(playbook: str | Path) -> Path:
-    return playbook.absolute() if isinstance(playbook, Path) else paths.shared("playbooks") / f"{playbook}.yml"
 
 
 def _reachable(

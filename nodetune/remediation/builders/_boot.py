@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any
 
 from nodetune.foundation import paths
-from nodetune.remediation.builders import HostView
-from nodetune.remediation.builders._own import Allowed, own_file, render
+from nodetune.remediation.builders._own import Allowed, own_file, render, whole_file
+from nodetune.remediation.host_view import HostView
 
 NEEDS = ("own.programs",)
 FOLDER = "/usr/local/lib/nodetune"
@@ -47,9 +47,9 @@ def changes(
     """
     sources = {f"{PACKAGE}/{module}.py": _source(module) for module in (*COMMON, *modules)} | dict(more or {})
     return [
-        *(_file(f"{folder(name)}/{path}", text) for path, text in sources.items()),
-        _file(f"/etc/systemd/system/{unit(name)}", render(f"{name}.service.j2", {}, {"folder": folder(name)})),
-        *([_file(rules(name), render(f"{name}.rules.j2", {}))] if late else []),
+        *(whole_file(f"{folder(name)}/{path}", text) for path, text in sources.items()),
+        whole_file(f"/etc/systemd/system/{unit(name)}", render(f"{name}.service.j2", {}, {"folder": folder(name)})),
+        *([whole_file(rules(name), render(f"{name}.rules.j2", {}))] if late else []),
         {"change": "unit", "unit": unit(name), "enabled": "enabled", "active": "started" if started else None},
         *([{"change": "run", "run": f"restart {unit(name)}"}] if started else []),
     ]
@@ -67,10 +67,6 @@ def settings_file(name: str) -> str:
 def settings(host: HostView, name: str, new: Mapping[str, Any], allowed: Allowed) -> dict[str, Any]:
     """Return the change that adds to what nodetune-NAME.service sets at boot."""
     return own_file(host, settings_file(name), f"{name}.conf.j2", new, allowed)
-
-
-def _file(path: str, text: str, mode: str = "0644") -> dict[str, Any]:
-    return {"change": "file", "path": path, "content": text, "mode": mode}
 
 
 @cache

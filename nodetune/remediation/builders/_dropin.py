@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nodetune.remediation.builders import HostView
 from nodetune.remediation.builders._own import Allowed, own_file, plain_line
+from nodetune.remediation.host_view import HostView
 
 SUFFIXES = (".service", ".slice", ".socket", ".scope", ".timer", ".mount", ".swap", ".target")
 

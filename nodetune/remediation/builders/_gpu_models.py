@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView, UnfixableError
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 NEEDS = ("gpu.names", "gpu.power_management_limit_constraints", "gpu.supported_clocks")
 CLOCKS = {"locked_clocks": "sm", "locked_memory_clocks": "memory"}

@@ -9,7 +9,7 @@ from typing import Any
 
 from nodetune.foundation import json_document, templates
 from nodetune.foundation import text as plain_text
-from nodetune.remediation.builders import HostView, UnfixableError
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 
 def render(template: str, settings: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> str:
@@ -32,8 +32,12 @@ def own_file(
     more: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the change that adds these settings to one of nodetune's files. Raise UnfixableError as `kept` does."""
-    merged = json_document.merge(kept(host, path, allowed), settings)
-    return {"change": "file", "path": path, "content": render(template, merged, more), "mode": "0644"}
+    return whole_file(path, render(template, json_document.merge(kept(host, path, allowed), settings), more))
+
+
+def whole_file(path: str, text: str, mode: str = "0644") -> dict[str, Any]:
+    """Return the change that writes one of nodetune's files."""
+    return {"change": "file", "path": path, "content": text, "mode": mode}
 
 
 def kept(host: HostView, path: str, allowed: Allowed) -> dict[str, Any]:
@@ -66,6 +70,13 @@ def plain_line(value: Any, shape: str = r".*") -> bool:
 def among(known: Collection[str], shape: str = r".*") -> Allowed:
     """Allow plain lines of a shape, each under one of the known keys."""
     return lambda keys, value: len(keys) == 1 and keys[0] in known and plain_line(value, shape)
+
+
+def among_pairs(known: Collection[str], name: str, shape: str) -> Allowed:
+    """Allow plain lines of a shape, each under one of the known keys and a name of this shape."""
+    return lambda keys, value: (
+        len(keys) == 2 and keys[0] in known and plain_line(keys[1], name) and plain_line(value, shape)
+    )
 
 
 def text_of(value: Any) -> str:

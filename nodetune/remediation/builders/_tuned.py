@@ -12,8 +12,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from nodetune.foundation.json_document import merge
-from nodetune.remediation.builders import HostView, UnfixableError
 from nodetune.remediation.builders._own import Allowed, kept, named, own_file, plain_line
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 NEEDS = ("services.tuned", "services.tuned_profile")
 NAME = "nodetune"

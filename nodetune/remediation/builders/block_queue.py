@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView, UnfixableError
-from nodetune.remediation.builders._own import Allowed, named, own_file, plain_line, text_of
+from nodetune.remediation.builders._own import among_pairs, named, own_file, text_of
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 PATH = "/etc/udev/rules.d/99-zz-nodetune-block.rules"
 PATTERNS = (
@@ -38,18 +38,8 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
             made.append({"change": "value", "path": path, "value": value, "checks": host.checks(fix)})
         alike = ", ".join(sorted({pattern(disk) for disk in fix.subjects}))
         host.note(f"{attribute} = {value} applies from the next boot on to all disks named {alike}: {PATH}.")
-    file = own_file(host, PATH, "block.rules.j2", settings, _allowed(host))
+    file = own_file(host, PATH, "block.rules.j2", settings, among_pairs(host.targets("block_queue"), ALIKE, VALUE))
     return [*made, file, {"change": "run", "run": "udev-reload"}]
-
-
-def _allowed(host: HostView) -> Allowed:
-    """Allow the attributes that checks set, for disks that `pattern` names."""
-    known = host.targets("block_queue")
-
-    def of_disks(keys: tuple[str, ...], value: Any) -> bool:
-        return len(keys) == 2 and keys[0] in known and plain_line(keys[1], ALIKE) and plain_line(value, VALUE)
-
-    return of_disks
 
 
 def pattern(disk: str) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView, UnfixableError, _boot, _tuned
+from nodetune.remediation.builders import _boot, _tuned
 from nodetune.remediation.builders._own import plain_line
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 OWNERS = {
     "ondemand": "disabled",
@@ -35,12 +36,10 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     now = [{"change": "cpu", "setting": fix.target, "value": fix.value, "checks": host.checks(fix)} for fix in ordered]
     by_tuned = (host.get("services.tuned") or {}).get("active") == "active"
     owner = "tuned" if by_tuned else _boot.unit("cpu")
-    kept = _of_tuned(ordered, host) if by_tuned else _of_boot(ordered, host)
-    return [*_hand_over(host, owner), *now, *kept]
-
-
-def _of_boot(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
-    return [_settings(fixes, host), *_boot.changes("cpu", ["resources/cpu", "settings", *_boot.CPU_LIST], late=True)]
+    if by_tuned:
+        return [*_hand_over(host, owner), *now, *_of_tuned(ordered, host)]
+    at_boot = _boot.changes("cpu", ["resources/cpu", "settings", *_boot.CPU_LIST], late=True)
+    return [*_hand_over(host, owner), *now, _settings(ordered, host), *at_boot]
 
 
 def _settings(fixes: Sequence[Fix], host: HostView) -> dict[str, Any]:

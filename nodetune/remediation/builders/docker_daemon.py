@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView, UnfixableError
 from nodetune.remediation.builders._own import named
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 PATH = "/etc/docker/daemon.json"
 NEEDS = ("services.docker",)

@@ -7,16 +7,15 @@ moment: NVML passes the mode to it now, and the drop-in counts from the next boo
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView, UnfixableError, _boot, _gpu_models
+from nodetune.foundation import paths
+from nodetune.remediation.builders import _boot, _gpu_models
 from nodetune.remediation.builders._own import named, own_file, plain_line
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 NEEDS = (
     *_boot.NEEDS,
@@ -118,7 +117,7 @@ def _boot_changes(at_boot: dict[str, dict[str, Any]], host: HostView) -> list[di
         return []
     return [
         _boot.settings(host, "gpu", at_boot, _allowed),
-        *_boot.changes("gpu", MODULES, {"pynvml.py": _pynvml()}, late=True),
+        *_boot.changes("gpu", MODULES, {"pynvml.py": paths.source_of("pynvml", "nvidia-ml-py")}, late=True),
     ]
 
 
@@ -128,20 +127,10 @@ def _allowed(keys: tuple[str, ...], value: Any) -> bool:
     if len(keys) != 2 or keys[0] not in ORDER or not plain_line(keys[1], r"\d{1,4}"):
         return False
     if keys[0] == "mig_devices":
-        return isinstance(value, list) and all(isinstance(pair, list) and _of_pair(pair) for pair in value)
+        return isinstance(value, list) and all(
+            isinstance(pair, list) and len(pair) == 2 and _of_profile(*pair) for pair in value
+        )
     return type(value) is int or plain_line(value, r"\w+") or _two_clocks(value)
-
-
-def _of_pair(pair: list[Any]) -> bool:
-    return len(pair) == 2 and _of_profile(*pair)
-
-
-@cache
-def _pynvml() -> str:
-    spec = importlib.util.find_spec("pynvml")
-    if spec is None or spec.origin is None:
-        raise UnfixableError("pynvml is not installed on the controller: install nvidia-ml-py")
-    return Path(spec.origin).read_text("utf-8")
 
 
 # --- nvidia-persistenced

@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView, UnfixableError, _boot
-from nodetune.remediation.builders._own import render
+from nodetune.remediation.builders import _boot
+from nodetune.remediation.builders._own import render, whole_file
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 NEEDS = (*_boot.NEEDS, "services.nodetune-irq", "services.irqbalance", "irq.irqbalance", "irq.static_affinity")
 
@@ -34,7 +35,7 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     checks = sorted({check for fix in fixes for check in host.checks(fix)})
     return [
         *_irqbalance(host),
-        *_boot.changes("irq", ["resources/irqs", *_boot.CPU_LIST], started=True),
+        *_boot.changes("irq", ["resources/irqs", "onhost/files", *_boot.CPU_LIST], started=True),
         {"change": "irqs", "checks": checks},
     ]
 
@@ -65,7 +66,7 @@ def _policy(host: HostView, variable: str) -> list[dict[str, Any]]:
     `variable` is what its unit takes options from.
     """
     known = host.get("irq.irqbalance") or {}
-    script = {"change": "file", "path": POLICY, "content": render("irq-policy.sh.j2", {}), "mode": "0755"}
+    script = whole_file(POLICY, render("irq-policy.sh.j2", {}), "0755")
     options = _options(known, variable)
     if OPTION in options.split():
         return [script]

@@ -14,8 +14,9 @@ from typing import Any
 from nodetune.api.model import Fix
 from nodetune.checks.shared.limit_sides import SESSIONS
 from nodetune.foundation.json_document import merge
-from nodetune.remediation.builders import HostView, UnfixableError, _dropin
+from nodetune.remediation.builders import _dropin
 from nodetune.remediation.builders._own import own_file
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 PATH = "/etc/security/limits.d/zz-nodetune.conf"
 UNITS = {"slurmd": "slurmd", "containerd": "containerd", "crio": "crio", "dockerd": "docker", "kubelet": "kubelet"}

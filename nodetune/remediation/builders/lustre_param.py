@@ -11,9 +11,16 @@ from typing import Any
 
 from nodetune.api.model import Fix
 from nodetune.foundation.json_document import merge
-from nodetune.remediation.builders import HostView, UnfixableError
-from nodetune.remediation.builders._own import Allowed, kept, named, plain_line, render, text_of
+from nodetune.remediation.builders._own import (
+    among_pairs,
+    kept,
+    named,
+    render,
+    text_of,
+    whole_file,
+)
 from nodetune.remediation.builders.swap_off import unit_name
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 NEEDS = ("lustre.llite", "lustre.osc", "mounts.points")
 
@@ -36,9 +43,10 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
             made.append(
                 {"change": "value", "path": _path(fix.target, system), "value": value, "checks": host.checks(fix)}
             )
-    merged = merge(kept(host, PATH, _allowed(host)), settings)
+    merged = merge(kept(host, PATH, among_pairs(host.targets("lustre_param"), SYSTEM, VALUE)), settings)
     lines = {_path(target, system): value for target, of in merged.items() for system, value in of.items()}
-    return [_file(PATH, render("lustre.conf.j2", merged, {"lines": lines})), _unit(host), _enabled(), *made]
+    file = whole_file(PATH, render("lustre.conf.j2", merged, {"lines": lines}))
+    return [file, _unit(host), {"change": "unit", "unit": UNIT, "enabled": "enabled", "active": None}, *made]
 
 
 def _require_sysfs(target: str, system: str, host: HostView) -> None:
@@ -59,26 +67,8 @@ def _path(target: str, system: str) -> str:
     return f"{FOLDER}/{kind}/{devices}/{named(name, 'parameter')}"
 
 
-def _allowed(host: HostView) -> Allowed:
-    """Allow the parameters that checks set, for any file system."""
-    known = host.targets("lustre_param")
-
-    def of_lustre(keys: tuple[str, ...], value: Any) -> bool:
-        return len(keys) == 2 and keys[0] in known and plain_line(keys[1], SYSTEM) and plain_line(value, VALUE)
-
-    return of_lustre
-
-
 def _unit(host: HostView) -> dict[str, Any]:
     """Return the unit, wanted by the mounts that there are: what fstab mounts late or on demand has its settings, too."""
     points = host.get("mounts.points") or {}
     mounts = sorted(f"{unit_name(place)}.mount" for place, point in points.items() if point["type"] == "lustre")
-    return _file(f"/etc/systemd/system/{UNIT}", render("lustre.service.j2", {}, {"path": PATH, "mounts": mounts}))
-
-
-def _enabled() -> dict[str, Any]:
-    return {"change": "unit", "unit": UNIT, "enabled": "enabled", "active": None}
-
-
-def _file(path: str, text: str) -> dict[str, Any]:
-    return {"change": "file", "path": path, "content": text, "mode": "0644"}
+    return whole_file(f"/etc/systemd/system/{UNIT}", render("lustre.service.j2", {}, {"path": PATH, "mounts": mounts}))

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView, UnfixableError
 from nodetune.remediation.builders._own import Allowed, named, own_file, plain_line, text_of
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 BLACKLIST = "blacklist"
 OPTION, VALUE = r"\w+", r"[\w.,:=@/+-]*"

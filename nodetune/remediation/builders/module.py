@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView, UnfixableError
 from nodetune.remediation.builders._own import among, named, own_file
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 LOADS_ONLY_WITH = {"nvidia_peermem": "ib_core"}
 """Symbols that a loadable module file needs: without them, each boot would report a failed unit."""

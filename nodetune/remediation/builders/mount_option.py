@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView
 from nodetune.remediation.builders._own import named
+from nodetune.remediation.host_view import HostView
 
 
 def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:

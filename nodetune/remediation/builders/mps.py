@@ -10,8 +10,9 @@ from typing import Any
 
 from nodetune.api.model import Fix
 from nodetune.api.remedies import gpu as gpu_remedy
-from nodetune.remediation.builders import HostView, UnfixableError, gpu
+from nodetune.remediation.builders import gpu
 from nodetune.remediation.builders._own import named, own_file, plain_line
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 UNIT = "nodetune-mps.service"
 FILE = f"/etc/systemd/system/{UNIT}"
@@ -26,7 +27,8 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
         raise UnfixableError("two checks want different MPS settings: keep one of them")
     wanted = _wanted(fixes[0].value)
     _refuse_others(host)
-    exclusive = Fix(**{**_of_remedy(), "kind": "gpu", "target": "compute_mode", "value": "exclusive_process"})
+    file = gpu_remedy("compute_mode").file
+    exclusive = Fix("gpu", "compute_mode", "exclusive_process", disruption="idle GPU", file=file)
     return [
         *gpu.changes([exclusive], host),
         own_file(host, FILE, "mps.service.j2", wanted, _allowed),
@@ -34,11 +36,6 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
         {"change": "unit", "unit": UNIT, "enabled": "enabled", "active": "started", "checks": host.checks(fixes[0])},
         {"change": "run", "run": f"restart {UNIT}"},
     ]
-
-
-def _of_remedy() -> dict[str, Any]:
-    remedy = gpu_remedy("compute_mode")
-    return {"kind": "", "target": "", "value": None, "disruption": "idle GPU", "file": remedy.file}
 
 
 def _wanted(value: Any) -> dict[str, str]:

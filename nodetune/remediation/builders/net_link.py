@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView, UnfixableError
-from nodetune.remediation.builders._own import kept, named, plain_line, render, text_of
+from nodetune.remediation.builders._own import kept, named, plain_line, render, text_of, whole_file
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 CONFIRM_SECONDS = 120
 """Seconds that a changed link waits for the controller's confirmation before it reverts on its own."""
@@ -74,7 +74,7 @@ def _file(link: str, settings: Mapping[str, str], host: HostView) -> dict[str, A
     ours = kept(host, path, _allowed)
     match, sections = ours.get("match") or _match(link, host), ours.get("sections") or _sections(link, host)
     whole = {"match": match, "sections": sections, "set": {**ours.get("set", {}), **settings}}
-    return {"change": "file", "path": path, "content": render("link.j2", whole), "mode": "0644"}
+    return whole_file(path, render("link.j2", whole))
 
 
 def _match(link: str, host: HostView) -> dict[str, str]:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView, UnfixableError
 from nodetune.remediation.builders._own import named, text_of
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 NEEDS = ("host.kernel", "mounts.configured", "mounts.nfs", "mounts.points")
 

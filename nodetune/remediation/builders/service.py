@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView, UnfixableError
 from nodetune.remediation.builders._dropin import SUFFIXES
 from nodetune.remediation.builders._own import named
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 STATES = {"enabled": "started", "disabled": "stopped", "masked": "stopped"}
 ENABLE_HAS_NO_EFFECT = ("static", "indirect", "generated", "alias", "transient", "enabled-runtime")

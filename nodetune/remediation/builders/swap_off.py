@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView
+from nodetune.remediation.host_view import HostView
 
 MAKERS = ("zramswap", "zram-config", "swapspace", "dphys-swapfile")
 """Services that make swap of their own."""

@@ -8,8 +8,9 @@ from typing import Any
 
 from nodetune.api.model import Absent, Fix
 from nodetune.onhost.sysctl import path_of
-from nodetune.remediation.builders import HostView, UnfixableError, _tuned, modprobe
+from nodetune.remediation.builders import _tuned, modprobe
 from nodetune.remediation.builders._own import Allowed, among, named, own_file, text_of
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 PATH = "/etc/sysctl.d/zz-nodetune.conf"
 """systemd-sysctl and procps apply the files in the order of their names, whatever the folder: the last line wins."""

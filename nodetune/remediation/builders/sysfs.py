@@ -7,8 +7,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView, _tuned
+from nodetune.remediation.builders import _tuned
 from nodetune.remediation.builders._own import among, named, own_file, text_of
+from nodetune.remediation.host_view import HostView
 
 PATH = "/etc/tmpfiles.d/00-nodetune.conf"
 """Of lines for one path the one in the file that sorts first counts."""

@@ -12,7 +12,8 @@ from nodetune.api.model import Fix
 from nodetune.checks.shared import job_cpus
 from nodetune.foundation.text import own_settings
 from nodetune.onhost import cpu_list
-from nodetune.remediation.builders import HostView, UnfixableError, _dropin
+from nodetune.remediation.builders import _dropin
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 NEEDS = (
     *job_cpus.NEEDS,

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView, _dropin
+from nodetune.remediation.builders import _dropin
 from nodetune.remediation.builders._own import named, text_of
+from nodetune.remediation.host_view import HostView
 
 
 def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:

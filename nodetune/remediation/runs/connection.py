@@ -6,8 +6,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from nodetune.hosts import inventory as hosts_inventory
-from nodetune.hosts.target import ConnectionOptions
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.inventory import selection
 
 RECORDED = ("limit", "user", "become", "transport", "private_key", "port", "vault_id")
 """The options in a record that say how hosts are reached, by their names on the command line."""
@@ -41,4 +41,4 @@ def login_record(connection: ConnectionOptions) -> dict[str, Any]:
 
 def lasting_inventory(inventory: str | None) -> str | None:
     """Make the path of an inventory absolute, so that a rollback from another folder finds it."""
-    return str(Path(inventory).absolute()) if inventory and hosts_inventory.is_there(inventory) else inventory
+    return str(Path(inventory).absolute()) if inventory and selection.is_there(inventory) else inventory

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from nodetune.remediation import runs
-from nodetune.remediation.runs import Run, RunError
+from nodetune.remediation.runs import record
+from nodetune.remediation.runs.files import RunError
+from nodetune.remediation.runs.record import DONE, INTERRUPTED, Run
 
 ROLLBACK = "rollback"
 BEGIN, END = "Begin", "End"
@@ -23,7 +24,7 @@ MOST_OVER = 20
 def over(own: Run) -> dict[str, str]:
     """Return host → runs of this machine that are over, ended or not: their locks may be taken over."""
     past: dict[str, list[str]] = {}
-    for run in runs.listing(own.folder.parent):
+    for run in record.listing(own.folder.parent):
         for host in _hosts_if_over(run) if run.id != own.id else ():
             past.setdefault(host, []).append(run.id)
     return {host: " ".join(ids[:MOST_OVER]) for host, ids in past.items()}
@@ -31,14 +32,14 @@ def over(own: Run) -> dict[str, str]:
 
 def _hosts_if_over(run: Run) -> list[str]:
     try:
-        return run.hosts if run.state() in (runs.DONE, runs.INTERRUPTED) else []
-    except runs.RunError:  # a folder that tells nothing holds no lock that we may break
+        return run.hosts if run.state() in (DONE, INTERRUPTED) else []
+    except RunError:  # a folder that tells nothing holds no lock that we may break
         return []
 
 
 def last(root: Path | None) -> tuple[Run, list[str]]:
     """Return the last run that is not rolled back yet, with the hosts. Raise RunError, also if it changed nothing."""
-    for run, hosts in _left(runs.listing(root)):
+    for run, hosts in _left(record.listing(root)):
         changed = _changed(run, run.about["hosts"])
         if not changed:
             older = before(run, root)
@@ -51,13 +52,13 @@ def last(root: Path | None) -> tuple[Run, list[str]]:
 
 def before(run: Run, root: Path | None) -> Run | None:
     """Return the newest remaining run that is older than this one."""
-    return next((older for older, _ in standing(runs.listing(root)) if older.id < run.id), None)
+    return next((older for older, _ in standing(record.listing(root)) if older.id < run.id), None)
 
 
 def on(hosts: Iterable[str], root: Path | None) -> list[tuple[Run, list[str]]]:
     """Return all remaining runs on any of these hosts, newest first, each with its hosts."""
     wanted = set(hosts)
-    found = ((run, [host for host in where if host in wanted]) for run, where in standing(runs.listing(root)))
+    found = ((run, [host for host in where if host in wanted]) for run, where in standing(record.listing(root)))
     return [(run, where) for run, where in found if where]
 
 
@@ -122,7 +123,7 @@ def _makes_stand(run: Run) -> bool:
 
 def _changed(run: Run, hosts: Iterable[str]) -> list[str]:
     """Return on which of the hosts a run changed something. Of one that was killed or lost not every entry arrived."""
-    lost = hosts if run.state() != runs.DONE else _lost(run)
+    lost = hosts if run.state() != DONE else _lost(run)
     return [host for host in hosts if host in lost or any("change" in entry for entry in run.entries(host))]
 
 

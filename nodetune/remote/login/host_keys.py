@@ -9,12 +9,11 @@ import os
 import secrets
 import shlex
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from nodetune.hosts.target import UnreachableError
+from nodetune.remote.login.ssh_config import applies
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,8 @@ class KnownHosts:
     def of(self, name: str) -> list[Line]:
         """Return the lines for a host by its name in known_hosts."""
         found = list(self.exact.get(name, ()))
-        found += [line for words, line in self.patterns if _holds(words, name)]
+        # in [host]:port the brackets mean themselves
+        found += [line for words, line in self.patterns if applies([word.replace("[", "[[]") for word in words], name)]
         data = name.encode("utf-8", "replace")
         return found + [line for salt, digest, line in self.hashed if hmac.digest(salt, data, "sha1") == digest]
 
@@ -70,13 +70,6 @@ def _decoded(text: str) -> bytes:
         return base64.b64decode(text)
     except ValueError:
         return b""
-
-
-def _holds(words: Sequence[str], name: str) -> bool:
-    escaped = [word.replace("[", "[[]") for word in words]  # in [host]:port the brackets mean themselves
-    if any(fnmatchcase(name, word[1:]) for word in escaped if word.startswith("!")):
-        return False
-    return any(fnmatchcase(name, word) for word in escaped if not word.startswith("!"))
 
 
 @dataclass(frozen=True)

@@ -10,22 +10,22 @@ import os
 import re
 import shlex
 import shutil
+from collections.abc import Sequence
 
 from nodetune.foundation import text as plain_text
-from nodetune.hosts.target import SessionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote.login import host_keys, pipes
 from nodetune.remote.login.deadline import Deadline
 from nodetune.remote.login.session import Session
 from nodetune.remote.login.ssh_config import Settings, arguments
 
 OWN_OPTIONS = (
-    "ControlMaster=no",  # a master that is there is used; none is left behind
     "UpdateHostKeys=no",  # many at once would all write to known_hosts
     "ClearAllForwardings=yes",
     "ForwardAgent=no",
     "ForwardX11=no",
     "PermitLocalCommand=no",
-    "RequestTTY=no",
     "LogLevel=ERROR",
 )
 
@@ -75,16 +75,23 @@ def run(
 
 
 def _command(target: Target, settings: Settings, session: Session, options: SessionOptions) -> list[str]:
+    # a master that is there is used; none is left behind
+    more = ["ControlMaster=no", "RequestTTY=no", *(["NumberOfPasswordPrompts=1"] if target.password else [])]
+    own = own_options(target, settings, options, more)
+    return ["ssh", *own, *arguments(target), "-T", "--", target.address or target.name, session.command]
+
+
+def own_options(target: Target, settings: Settings, options: SessionOptions, more: Sequence[str] = ()) -> list[str]:
+    """Return nodetune's own options for `ssh`, which precede all others: of each keyword, the first counts."""
     trust = options.accept_new_host_keys or settings.trusts_new
-    own = [
+    own = (
         f"BatchMode={'no' if target.password else 'yes'}",
         f"StrictHostKeyChecking={'accept-new' if trust else 'yes'}",
         f"ConnectTimeout={max(1, int(options.connect_seconds))}",
-        *(["NumberOfPasswordPrompts=1"] if target.password else []),
         *OWN_OPTIONS,
-    ]
-    given = [word for option in own for word in ("-o", option)]
-    return ["ssh", *given, *arguments(target), "-T", "--", target.address or target.name, session.command]
+        *more,
+    )
+    return [word for option in own for word in ("-o", option)]
 
 
 def _with_password(password: str, command: list[str], session: Session, deadline: Deadline) -> int | None:

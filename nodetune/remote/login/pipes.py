@@ -6,7 +6,7 @@ import os
 import selectors
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import IO
 
@@ -24,15 +24,7 @@ def converse(command: Sequence[str], session: Session, deadline: Deadline, pass_
 
     Raise UnreachableError, and OSError when the command cannot be run.
     """
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,
-        start_new_session=True,
-        pass_fds=pass_fds,
-    )
+    process = start(command, pass_fds)
     deadline.on_end(lambda: kill(process, session.farewell))
     try:
         with selectors.DefaultSelector() as ready:
@@ -47,6 +39,22 @@ def converse(command: Sequence[str], session: Session, deadline: Deadline, pass_
             if pipe:
                 pipe.close()
         process.wait()
+
+
+def start(
+    command: Sequence[str], pass_fds: Sequence[int] = (), environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a command in its own process group, with a pipe for each standard stream. Raise OSError."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,
+        pass_fds=pass_fds,
+        env=environment,
+    )
 
 
 def kill(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGKILL) -> None:

@@ -139,29 +139,26 @@ class Session:
             return UnreachableError(
                 "dropped", f"the answer ended after {len(self._decoder.parts)} of its parts{self._said()}"
             )
-        text = self._errors.decode("utf-8", "replace")
+        text = self.error_text()
+        advice = sudo.advice(text) if self._become else ""
         missing = re.search(r"sudo: .*command not found", text)
-        if status in (126, 127) or missing:
+        if (status in (126, 127) or missing) and not advice:
             return UnreachableError(
                 "no python",
                 f"{self.last_error() or 'the shell cannot run python3'}: install python3 (3.6 or newer), or set ansible_python_interpreter",
             )
         if self._become and not self._decoder.noise and (not self._all_queued or "sudo" in text):
+            last = self.last_error() or "sudo exited without a message"
             return UnreachableError(
-                "become failed", f"{self.last_error() or 'sudo exited without a message'}{self._advice(text)}"
+                "become failed", advice or f"{last}: sudo must allow this user to run the probe's python3"
             )
         if status is None:
             return UnreachableError("dropped", f"the connection ended before any answer{self._said()}")
         return UnreachableError("bad answer", f"{_no_answer(self._decoder.noise)} (exit status {status}){self._said()}")
 
-    def _advice(self, text: str) -> str:
-        if re.search(sudo.UNANSWERED, text):
-            return f": {sudo.ADVICE}"
-        return ": sudo must allow this user to run the probe's python3"
-
     def last_error(self) -> str:
         """Return the last non-empty line of standard error, safe to print."""
-        text = self._errors.decode("utf-8", "replace").replace(self._command.prompt.decode() or "\0", "\n")
+        text = self.error_text().replace(self._command.prompt.decode() or "\0", "\n")
         lines = [line.strip() for line in re.split(r"[\r\n]+", text) if line.strip()]
         return plain_text.plain(lines[-1], 200) if lines else ""
 

@@ -10,7 +10,7 @@ import shlex
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -45,11 +45,9 @@ class Settings:
     def files(self, keyword: str) -> tuple[str, ...]:
         """Return the full paths that a keyword names: one on each line, or several (known_hosts files)."""
         values = self.told.get(keyword, ())
-        words = (
-            [word for value in values for word in _split(value)]
-            if "known" in keyword
-            else [value.strip('"') for value in values]
-        )
+        words = [value.strip('"') for value in values]
+        if "known" in keyword:
+            words = [word for value in values for word in _split(value)]
         return tuple(home(os.path.expandvars(self.expand(word))) for word in words if word.lower() != "none")
 
     def expand(self, text: str) -> str:
@@ -72,10 +70,6 @@ class Settings:
         """The name of the host in known_hosts."""
         alias = self.one("hostkeyalias")
         return alias or (self.host.lower() if self.port == 22 else f"[{self.host.lower()}]:{self.port}")
-
-    def with_jump(self, spec: str) -> Settings:
-        """Return the same host behind these jump hosts."""
-        return replace(self, told={**self.told, "proxyjump": (spec,), "proxycommand": ("none",)})
 
     @property
     def trusts_new(self) -> bool:
@@ -198,7 +192,7 @@ class Shape:
 
     def of(self, host: str) -> tuple[bool, ...] | None:
         """Return which `Host` lines apply, or None if this host must be asked separately."""
-        return None if self.single else tuple(_holds(words, host) for words in self.patterns)
+        return None if self.single else tuple(applies(words, host) for words in self.patterns)
 
 
 def _depends_on_the_host(keyword: str, words: list[str]) -> bool:
@@ -207,12 +201,10 @@ def _depends_on_the_host(keyword: str, words: list[str]) -> bool:
     return keyword.startswith("canonical") or any("%" in word or "$" in word for word in words)
 
 
-def _holds(words: tuple[str, ...], host: str) -> bool:
+def applies(words: Iterable[str], host: str) -> bool:
     """Apply OpenSSH's rule for a pattern list: any match, but no match with `!`."""
-    name = host.lower()
-    if any(fnmatchcase(name, word[1:].lower()) for word in words if word.startswith("!")):
-        return False
-    return any(fnmatchcase(name, word.lower()) for word in words if not word.startswith("!"))
+    matching = [word for word in words if fnmatchcase(host.lower(), word.removeprefix("!").lower())]
+    return bool(matching) and not any(word.startswith("!") for word in matching)
 
 
 def _lines(file: str, depth: int) -> Iterator[tuple[str, list[str]]]:

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 
 from nodetune.hosts.target import Target, UnreachableError
 
-UNANSWERED = r"[Mm]issing sudo password|a password is required"
-"""The message of sudo, or of Ansible for it, without a password."""
-
-ADVICE = "use --ask-become-pass, or allow this user to use sudo without one"
 REFUSED = "sudo did not accept the password"
+
+ERRORS = {
+    r"[Mm]issing sudo password|a password is required": (
+        "sudo needs a password: use --ask-become-pass, or allow this user to use sudo without one"
+    ),
+    r"[Ii]ncorrect sudo password|no password was provided|Sorry, try again|incorrect password attempt": REFUSED,
+    r"not in the sudoers file|is not allowed to (?:execute|run sudo)|may not run sudo": (
+        "sudo refuses this user ({0}): allow it in /etc/sudoers.d"
+    ),
+    r"sudo: (?:command )?not found|sudo: No such file|unable to find sudo": (
+        "sudo is not installed there: install it, or log in as root"
+    ),
+    r"waiting for privilege escalation prompt": "sudo did not answer in time",
+}
+"""Pattern of a message of sudo, or of Ansible for it → what that means and what to do. {0} is what was found."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +55,12 @@ def command(target: Target, nonce: str, program: str = "-") -> Command:
     prompt, ready = f"nodetune-password-{nonce}:", f"nodetune-ready-{nonce}"
     inner = shlex.quote(f"echo {ready} >&2; exec {python}")
     return Command(f"sudo -S -p {prompt} -u {user} -- sh -c {inner}", prompt.encode(), ready.encode())
+
+
+def advice(text: str) -> str:
+    """Return what an error means and what to do about it; "" if sudo did not cause it."""
+    found = ((re.search(pattern, text), meaning) for pattern, meaning in ERRORS.items())
+    return next((meaning.format(match[0]) for match, meaning in found if match), "")
 
 
 def _word(python: str) -> str:

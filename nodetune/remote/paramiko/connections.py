@@ -6,13 +6,15 @@ import logging
 import select
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import paramiko
 from paramiko.ssh_exception import ChannelException, IncompatiblePeer
 
 from nodetune.foundation import text as plain_text
-from nodetune.hosts.target import SessionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote.login import openssh
 from nodetune.remote.login.deadline import Deadline
 from nodetune.remote.login.host_keys import HostKeys
@@ -29,6 +31,14 @@ HANDSHAKE_BYTES = 256 << 10
 
 OVERHEAD_BYTES = 8 << 20
 CHUNK = 32 << 10
+ONLY_OPENSSH = (
+    "pkcs11provider",
+    "certificatefile",
+    "knownhostscommand",
+    "revokedhostkeys",
+    "bindaddress",
+    "bindinterface",
+)
 TROUBLE = (paramiko.SSHException, OSError, EOFError)
 """All exceptions that paramiko raises about a connection."""
 
@@ -41,14 +51,7 @@ def needs_openssh(settings: Settings, keys: HostKeys, target: Target) -> str:
     """Return why this host needs the OpenSSH client from the start, or an empty text."""
     if any(line.marker == "cert-authority" for line in keys.lines(openssh.host_of(target, settings))):
         return "known_hosts has a certificate authority for this host"
-    for keyword in (
-        "pkcs11provider",
-        "certificatefile",
-        "knownhostscommand",
-        "revokedhostkeys",
-        "bindaddress",
-        "bindinterface",
-    ):
+    for keyword in ONLY_OPENSSH:
         if settings.one(keyword):
             return f"{keyword} is set"
     if settings.one("proxyusefdpass") == "yes":
@@ -138,7 +141,8 @@ class Connections:
     def _open_jump(self, hop: Target, before: str, chain: tuple[str, ...]) -> paramiko.Transport:
         life = Deadline(self._options.seconds)
         settings = self._resolver.resolve(hop)
-        settings = settings.with_jump(before) if before else settings
+        if before:
+            settings = replace(settings, told={**settings.told, "proxyjump": (before,), "proxycommand": ("none",)})
         reason = needs_openssh(settings, self._host_keys, hop)
         if reason:
             raise JumpHostError(f"jump host {hop.name}: {reason}")
@@ -197,11 +201,8 @@ def _no_handshake(problem: BaseException, carrier: Socket, settings: Settings, d
     if carrier.first and not began.startswith(("SSH-", "Exceeded MaxStartups", "Not allowed")):
         return UnreachableError("bad answer", f"the service at {place} is not SSH; it sent: {began}")
     if carrier.ended or isinstance(problem, ConnectionError):
-        why = (
-            f"saying: {began}"
-            if began
-            else "without a message: sshd may be overloaded (MaxStartups) or reject this machine"
-        )
+        silent = "without a message: sshd may be overloaded (MaxStartups) or reject this machine"
+        why = f"saying: {began}" if began else silent
         return UnreachableError("dropped", f"{place} closed the connection before the login, {why}")
     said = "sent nothing" if carrier.taken == 0 else f"stopped sending after {carrier.taken} bytes"
     return UnreachableError(

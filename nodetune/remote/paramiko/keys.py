@@ -62,7 +62,8 @@ class Keys:
 
     def offers(self, settings: Settings) -> Iterator[Offer]:
         """Yield keys for a host: named keys, the agent's, and those in the usual files."""
-        files = list(dict.fromkeys(file for file in settings.files("identityfile") if _there(file)))
+        named = dict.fromkeys(settings.files("identityfile"))
+        files = [file for file in named if Path(file).exists() or Path(f"{file}.pub").exists()]
         usual = {home(f"~/.ssh/{name}") for name in DEFAULT_NAMES}
         agent = {offer.key.asbytes(): offer for offer in self._agent_offers(settings) if offer.key}
         only_named = settings.one("identitiesonly") == "yes"
@@ -88,34 +89,22 @@ class Keys:
             yield offer
 
     def _agent_offers(self, settings: Settings) -> list[Offer]:
-        path = settings.told.get("identityagent", ("SSH_AUTH_SOCK",))[0]
-        path = (
-            os.environ.get("SSH_AUTH_SOCK", "")
-            if path == "SSH_AUTH_SOCK"
-            else home(os.path.expandvars(settings.expand(path)))
-        )
+        path = os.environ.get("SSH_AUTH_SOCK", "")
+        named = settings.told.get("identityagent", ("SSH_AUTH_SOCK",))[0]
+        if named != "SSH_AUTH_SOCK":
+            path = home(os.path.expandvars(settings.expand(named)))
         if not path or path.lower() == "none":
             return []
         with self._lock:
             if path not in self._agents:
                 self._agents[path] = Agent(path)
             keys = self._agents[path].get_keys()
-        return [
-            Offer(
-                f"agent key {plain_text.plain(key.comment or key.get_name(), 60)}",
-                key,
-                hardware=key.get_name().startswith("sk-"),
-            )
-            for key in keys
-        ]
+        named_keys = [(key, f"agent key {plain_text.plain(key.comment or key.get_name(), 60)}") for key in keys]
+        return [Offer(name, key, hardware=key.get_name().startswith("sk-")) for key, name in named_keys]
 
     def close(self) -> None:
         for agent in self._agents.values():
             agent.close()
-
-
-def _there(file: str) -> bool:
-    return Path(file).exists() or Path(f"{file}.pub").exists()
 
 
 def _public(file: str) -> bytes | None:
@@ -142,10 +131,7 @@ def _unusable(file: str, problem: Exception) -> Offer:
     public = (_public(file) or b"")[4:40]
     if public.startswith(b"sk-"):
         return Offer(file, None, f"{file}: a hardware key", hardware=True)
-    if (
-        isinstance(problem, paramiko.PasswordRequiredException | TypeError)
-        or "ncrypted" in str(problem)
-        or "assw" in str(problem)
-    ):
+    encrypted = isinstance(problem, paramiko.PasswordRequiredException | TypeError)
+    if encrypted or "ncrypted" in str(problem) or "assw" in str(problem):
         return Offer(file, None, f"{file} is encrypted: ssh-add {file}")
     return Offer(file, None, f"{file} cannot be used: {plain_text.plain(problem, 80)}")

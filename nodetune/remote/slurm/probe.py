@@ -17,7 +17,8 @@ from collections.abc import Generator, Mapping, Sequence
 
 from nodetune.api.model import HostFacts
 from nodetune.hosts import nodeset
-from nodetune.hosts.target import SessionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote import payload
 from nodetune.remote.login.session import Session
 from nodetune.remote.slurm import sinfo, srun
@@ -104,12 +105,9 @@ def _collect(targets: Sequence[Target], script: bytes, nonce: str, options: Sess
     got = set(step.hosts or ())
     for name in names:
         if name not in got:
-            yield by_name[name], UnreachableError("unreachable", _no_room(nodes[name], step)), step.spent()
-
-
-def _no_room(node: Node, step: ProbeStep) -> str:
-    text = f"Slurm could give nothing on it ({node.state}, {node.idle} of {node.cpus} CPUs idle)"
-    return text + (step.said() if step.hosts is None else "")
+            node, said = nodes[name], step.said() if step.hosts is None else ""
+            text = f"Slurm could give nothing on it ({node.state}, {node.idle} of {node.cpus} CPUs idle){said}"
+            yield by_name[name], UnreachableError("unreachable", text), step.spent()
 
 
 class _Plan:
@@ -127,14 +125,10 @@ class _Plan:
         given = {"nonce": nonce, "seconds": self.seconds, "most": self._most, "command": usual, "others": others}
         text = json.dumps({**given, "script": script.decode("ascii")})
         parts = [text[at : at + LONGEST_PART] for at in range(0, len(text), LONGEST_PART)]
-        asked = {
-            f"SALLOC_{name}": os.environ[f"SLURM_{name}"] for name in ASKED_BY_SRUN if f"SLURM_{name}" in os.environ
-        }
-        self.environment = {
-            **asked,
-            RELAY: payload.relay(nonce),
-            **{f"{PLACE}{number}": part for number, part in enumerate(parts)},
-        }
+        asked = {name: os.environ[f"SLURM_{name}"] for name in ASKED_BY_SRUN if f"SLURM_{name}" in os.environ}
+        self.environment = {f"SALLOC_{name}": value for name, value in asked.items()}
+        self.environment |= {RELAY: payload.relay(nonce)}
+        self.environment |= {f"{PLACE}{number}": part for number, part in enumerate(parts)}
         pythons = Counter(target.python for target in targets)
         python = max(pythons, key=lambda each: (pythons[each], each == "python3"))
         self.program = [*shlex.split(python), "-I", "-S", "-c", f"import os; exec(os.environ.pop({RELAY!r}))"]

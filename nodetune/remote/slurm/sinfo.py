@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nodetune.foundation import UserError
 from nodetune.foundation import text as plain_text
@@ -81,15 +81,10 @@ def states() -> dict[str, Node]:
         if len(fields) == 7:
             name, state, cpus, memory, partition, marked, reason = fields
             of_cpus = [_number(each) for each in cpus.split("/")]
-            node = Node(
-                state, reason, of_cpus[1], of_cpus[-1], _number(memory), frozenset([partition]), marked.endswith("*")
-            )
             known = found.get(name)
-            found[name] = replace(
-                node,
-                partitions=node.partitions | (known.partitions if known else frozenset()),
-                default=node.default or bool(known and known.default),
-            )
+            partitions = frozenset([partition]) | (known.partitions if known else frozenset())
+            default = marked.endswith("*") or bool(known and known.default)
+            found[name] = Node(state, reason, of_cpus[1], of_cpus[-1], _number(memory), partitions, default)
     return found
 
 

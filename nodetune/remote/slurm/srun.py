@@ -14,7 +14,8 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from nodetune.foundation import text as plain_text
-from nodetune.hosts.target import SessionOptions, UnreachableError
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.target import UnreachableError
 from nodetune.onhost import cpu_list, protocol
 from nodetune.remote.login import pipes, session
 
@@ -259,13 +260,4 @@ def host_file(names: Iterable[str]) -> Iterator[tuple[str, int]]:
 
 def start(words: Sequence[str], more: Mapping[str, str], handles: Sequence[int] = ()) -> subprocess.Popen[bytes]:
     """Start srun (or the command that starts it) with more environment variables and open handles. Raise OSError."""
-    return subprocess.Popen(
-        words,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, **more},
-        bufsize=0,
-        start_new_session=True,
-        pass_fds=handles,
-    )
+    return pipes.start(words, handles, {**os.environ, **more})

@@ -7,8 +7,9 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 from nodetune import __version__
-from nodetune.api.model import SEVERITIES, Check, Finding, HostResult, disruption_name
+from nodetune.api.model import COSTS, SEVERITIES, Check, Finding, HostResult, disruption_name
 from nodetune.audit import explain
+from nodetune.audit.summary import seen
 from nodetune.foundation import text as plain_text
 from nodetune.report.html.previous import FindingChange, PreviousAudit
 
@@ -43,7 +44,7 @@ class Compact:
     def add(self, result: HostResult) -> None:
         """Add one host."""
         text = self._texts.number
-        told = [self._told(found) for found in result.findings if found.status in TOLD and not found.part_of]
+        told = [self._told(result, found) for found in result.findings if found.status in TOLD and not found.part_of]
         for found in result.findings:
             if found.part_of:
                 self._parts.setdefault(found.part_of, {})[found.check] = None
@@ -60,10 +61,11 @@ class Compact:
             self._judged.number(judged),
             self._skipped.number(skipped),
             told,
+            [[each.name, each.address, each.uuid, each.serial] for each in result.devices],
         ]
         self._hosts.append([*row, *self._changed(result)])
 
-    def _told(self, found: Finding) -> int:
+    def _told(self, result: HostResult, found: Finding) -> int:
         text = self._texts.number
         self._titles.setdefault(found.check, found.title)
         if found.manual:  # an unknown finding, which may be the first of its check, has none
@@ -78,12 +80,13 @@ class Compact:
                 self._ids.number(found.check),
                 TOLD.index(found.status),
                 SEVERITIES.index(found.severity),
-                text(seen(found)),
+                text(seen(result, found)),
                 text(found.wanted),
                 text(found.reason),
                 text(fix),
                 text(disruption_name(found.fix.disruption) if found.fix else ""),
                 int(found.gates),
+                COSTS.index(found.cost),
             )
         )
 
@@ -137,12 +140,3 @@ def compact(results: Iterable[HostResult], checks: Mapping[str, Check], before: 
     for result in results:
         kept.add(result)
     return kept
-
-
-def seen(found: Finding) -> str:
-    """Return what was observed and how many of the peers are affected."""
-    if found.odd and len(found.odd) < found.peers:
-        return f"{found.observed} (odd: {len(found.odd)} of {found.peers})"
-    if found.subjects and found.peers == len(found.subjects) > 1:
-        return f"all {found.peers}: {found.observed}"
-    return found.observed

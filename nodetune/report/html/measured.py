@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from nodetune.foundation import by_key
 from nodetune.report.html.data import Pool
 from nodetune.report.html.measured_reader import STATUSES, About, Host, Reader, Row, command, number, united
 from nodetune.verify.model import PASS, SHORT
@@ -93,12 +94,9 @@ class Measured:
     """The figures of several files as the page's data."""
 
     def __init__(self, parts: Iterable[Host]) -> None:
-        by_name: dict[str, list[Host]] = {}
-        self._times: list[int] = []
-        for each in parts:
-            by_name.setdefault(each.name, []).append(each)
-            self._times.append(each.time)
-        self._hosts = [united(each) for each in by_name.values()]
+        given = list(parts)
+        self._times = [each.time for each in given]
+        self._hosts = [united(each) for each in by_key((each.name, each) for each in given).values()]
         self._kinds: dict[tuple[Any, ...], _Kind] = {}
         self._numbers: dict[tuple[Any, ...], int] = {}
         self._texts, self._slots, self._shapes, self._limits = (Pool() for _ in range(4))
@@ -107,10 +105,7 @@ class Measured:
             self._count(host)
 
     def _count(self, host: Host) -> None:
-        by_kind: dict[tuple[Any, ...], list[Row]] = {}
-        for each in host.rows:
-            by_kind.setdefault((each.about.key, host.machine), []).append(each)
-        for key, rows in by_kind.items():
+        for key, rows in by_key(((each.about.key, host.machine), each) for each in host.rows).items():
             if key not in self._kinds:
                 self._numbers[key] = len(self._kinds)
                 self._kinds[key] = _Kind(rows[0].about, host.machine)

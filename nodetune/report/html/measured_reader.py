@@ -11,13 +11,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nodetune.facts.machine import Machine
 from nodetune.foundation import text as plain_text
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.report.text import verify_table
 from nodetune.verify import catalogue, figures
 from nodetune.verify.catalogue import takes_two_hosts
 from nodetune.verify.document import VERIFY_SCHEMA
-from nodetune.verify.machine import Machine
 from nodetune.verify.model import FAILED, PASS, PEERS, SHORT, SKIP, UNKNOWN, Figure
 
 LARGEST = 1 << 30

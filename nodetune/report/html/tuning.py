@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from nodetune.foundation import text
-from nodetune.tune.document import chance, in_words
+from nodetune.tune.document import chance
+from nodetune.tune.space import in_words
 
 ASSETS = Path(__file__).parent / "assets"
 ROW, HEAD, REACH = 44, 24, 47

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
+from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
 from nodetune.hosts import nodeset
-from nodetune.remediation.ansible import Outcome
+from nodetune.remediation.ansible.events import Outcome
 from nodetune.remediation.outcomes import FAILING, FIXED, NOT_APPLIED, PENDING, SKIPPED, StepOutcome, tally
 from nodetune.remediation.runs.diffs import unified
 from nodetune.report.text.lines import Lines, console
@@ -32,12 +33,9 @@ def counts(done: Sequence[StepOutcome]) -> str:
 def print_left(stream: TextIO, left: Iterable[StepOutcome], single: bool) -> None:
     """Print the steps that are not fixed, or only in part, worst first and with the reason."""
     out = Lines(console(stream))
-    checks: dict[tuple[str, str, str], list[str]] = {}
-    for each in sorted(left, key=lambda each: (ORDER.index(each.outcome), each.check)):
-        checks.setdefault((each.outcome, each.reason, each.host), []).append(each.check)
-    hosts: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    for (outcome, reason, host), names in checks.items():
-        hosts.setdefault((outcome, reason, tuple(names)), []).append(host)
+    ordered = sorted(left, key=lambda each: (ORDER.index(each.outcome), each.check))
+    checks = by_key(((each.outcome, each.reason, each.host), each.check) for each in ordered)
+    hosts = by_key(((outcome, reason, tuple(names)), host) for (outcome, reason, host), names in checks.items())
     for (outcome, reason, named), on in hosts.items():
         where = "" if single else f"  {nodeset.fold(on)}"
         out.line((f"{outcome:<15}", STYLE[outcome]), (", ".join(named), "bold"), where)
@@ -69,13 +67,10 @@ def print_problems(
 ) -> None:
     """Print expected or actual problems, with hosts folded."""
     out = Lines(console(stream))
-    same: dict[str, list[str]] = {}
-    for host, found in problems.items():
-        for each in found:
-            same.setdefault(f"{each.get('label', '')}: {each.get('message', '')}", []).append(host)
-    for host, message in failed.items():
-        same.setdefault(message, []).append(host)
-    for text, on in same.items():
+    told = [
+        (f"{each.get('label', '')}: {each.get('message', '')}", host) for host in problems for each in problems[host]
+    ]
+    for text, on in by_key([*told, *((message, host) for host, message in failed.items())]).items():
         out.line(
             ("problem  ", "bold red"), "" if single else f"{nodeset.fold(on)}  ", plain_text.plain(text), hang=" " * 9
         )
@@ -139,14 +134,11 @@ def print_rollback(stream: TextIO, outcomes: Mapping[str, Outcome], made: Sequen
     """
     out = Lines(console(stream))
     single, undone = len(outcomes) == 1, "undone" if made else "would be undone"
-    back = {
-        host: [done["label"] for done in each.gathered("done") if done.get("changed")]
+    back = (
+        (tuple([done["label"] for done in each.gathered("done") if done.get("changed")]), host)
         for host, each in outcomes.items()
-    }
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for host, labels in back.items():
-        alike.setdefault(tuple(labels), []).append(host)
-    for names, hosts in alike.items():
+    )
+    for names, hosts in by_key(back).items():
         if names:
             where = "" if single else f"{nodeset.fold(hosts)}  "
             out.line((where, "bold"), f"{undone}: {plain_text.names(list(names))}", hang=" " * 4)
@@ -177,12 +169,8 @@ def rolled_back(outcomes: Mapping[str, Outcome], made: Sequence[str]) -> str:
 def print_diffs(stream: TextIO, diffs: Mapping[str, Sequence[str]], single: bool) -> None:
     """Print unified diffs, host by host. A change that is equal on several hosts appears once."""
     out = Lines(console(stream))
-    same: dict[str, list[str]] = {}
-    for host, texts in diffs.items():
-        for text in texts:
-            same.setdefault(text, []).append(host)
     shown: dict[str, str] = {}
-    for text, hosts in same.items():
+    for text, hosts in by_key((text, host) for host, texts in diffs.items() for text in texts).items():
         if not single:
             out.line((nodeset.fold(hosts), "bold"))
         _diff(out, _short(text, shown))

@@ -8,16 +8,15 @@ from typing import TextIO
 
 from rich.console import Console
 
-from nodetune.api.model import SEVERITIES, HostResult, disruption_name
-from nodetune.audit.summary import parts_of, summarise
+from nodetune.api.model import HostResult, disruption_name
+from nodetune.audit.summary import parts_of, seen, summarise
 from nodetune.checks.fleet_comparisons import every, is_fleet
-from nodetune.foundation import text
+from nodetune.foundation import by_key, text
 from nodetune.report.text.finding_groups import (
     Group,
     compliant,
     fleet_groups,
     grouped,
-    seen,
     skipped,
     table_age,
     totals,
@@ -113,9 +112,9 @@ class Printer:
 
     def _values(self, group: Group) -> None:
         """Print the observed values with their hosts, the most common first."""
-        variants: dict[tuple[str, str, str], list[str]] = {}
-        for host, found in group.members:
-            variants.setdefault((seen(found), found.wanted, found.reason), []).append(host)
+        variants = by_key(
+            ((seen(result, found), found.wanted, found.reason), result.host) for result, found in group.members
+        )
         ordered = sorted(variants.items(), key=lambda item: -len(item[1]))
         reasons = {reason for _, _, reason in variants}
         most = SHORT_VARIANTS.get(group.severity, 1) if self._brief else MOST_VARIANTS
@@ -236,7 +235,7 @@ class Printer:
         for result in sorted(self._results, key=lambda one: one.host):
             if result.state != "ok":
                 continue
-            failing = sorted(result.causes(), key=lambda found: -SEVERITIES.index(found.severity))
+            failing = sorted(result.causes(), key=lambda found: found.rank)
             told = (
                 text.count(len(failing), "finding") if failing else "compliant" if compliant(result) else "no findings"
             )
@@ -245,7 +244,7 @@ class Printer:
                 reason = f" ({found.reason})" if found.reason else ""
                 wanted = f", wanted {found.wanted}" if found.wanted else ""
                 severity = (f"{found.severity:<8}", STYLE[found.severity])
-                self._line(severity, f"  {found.check}: {seen(found)}{wanted}{reason}", indent="  ")
+                self._line(severity, f"  {found.check}: {seen(result, found)}{wanted}{reason}", indent="  ")
             self._line("")
 
     def _waived(self) -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from nodetune.foundation import text
+from nodetune.foundation import by_key, text
 from nodetune.hosts import nodeset
 from nodetune.remediation.outcomes import PENDING, StepOutcome
 from nodetune.report.text.lines import Lines, console
@@ -118,9 +118,7 @@ def _subjects(names: Sequence[str]) -> str:
 
 def _print_missing(lines: Lines, verified: BeforeAfterResult, single: bool) -> None:
     """Print the missing figures, with hosts folded."""
-    same: dict[tuple[str, str, str], list[str]] = {}
-    for host, when, state, message in _joined(verified.missing):
-        same.setdefault((when, state, message), []).append(host)
+    same = by_key(_joined(verified.missing))
     for (when, state, message), hosts in list(same.items())[:MOST_NAMES]:
         style = "" if state == UNCHANGED else "bold magenta"
         lines.line((f"{state:<11}", style), "" if single else f"{nodeset.fold(hosts)}  ", f"not measured {when}")
@@ -129,16 +127,12 @@ def _print_missing(lines: Lines, verified: BeforeAfterResult, single: bool) -> N
         lines.line(f"… and {len(same) - MOST_NAMES} more: --format json lists all", indent=GUTTER)
 
 
-def _joined(missing: Iterable[HostMissing]) -> list[tuple[str, str, str, str]]:
-    """Join the missing figures of each host."""
-    lost: dict[str, list[str]] = {}
-    for each in missing:
-        if each.state == GONE:
-            lost.setdefault(each.host, []).append(each.message)
-    told = [(each.host, each.when, each.state, each.message) for each in missing if each.state != GONE]
-    for host, names in lost.items():
+def _joined(missing: Sequence[HostMissing]) -> list[tuple[tuple[str, str, str], str]]:
+    """Return ((when, state, message), host), with the missing figures of each host joined."""
+    told = [((each.when, each.state, each.message), each.host) for each in missing if each.state != GONE]
+    for host, names in by_key((each.host, each.message) for each in missing if each.state == GONE).items():
         more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-        told.append((host, AFTER, GONE, text.names(names[:MOST_NAMES]) + more))
+        told.append(((AFTER, GONE, text.names(names[:MOST_NAMES]) + more), host))
     return told
 
 

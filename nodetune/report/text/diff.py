@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from nodetune.facts.diff import ADDED, CHANGED, GONE, NEW, UNREAD, Change, Diff, folded
-from nodetune.foundation import text
+from nodetune.foundation import by_key, text
 from nodetune.report.text.host_names import fold, named, unreached
 from nodetune.report.text.lines import STYLE, Lines, console
 
@@ -37,10 +37,7 @@ def _hosts(lines: Lines, diff: Diff) -> None:
         if names:
             lines.line((f"{text.count(len(names), 'host')} {word}: ", style), fold(names))
     unreached(lines, [("bad facts", host, why) for host, told in diff.bad.items() for why in told])
-    states: dict[tuple[str, str], list[str]] = {}
-    for host, state in diff.states.items():
-        if host not in diff.bad:
-            states.setdefault(state, []).append(host)
+    states = by_key((state, host) for host, state in diff.states.items() if host not in diff.bad)
     for (was, now), hosts in states.items():
         told = "reached again" if now == "ok" else "no longer reached" if was == "ok" else "not reached, otherwise"
         lines.line(
@@ -54,9 +51,7 @@ def _hosts(lines: Lines, diff: Diff) -> None:
 
 def _facts(lines: Lines, diff: Diff) -> None:
     every = folded(diff.changes)
-    families: dict[str, list[Folded]] = {}
-    for each in every:
-        families.setdefault(each[0].what.partition(".")[0], []).append(each)
+    families = by_key((each[0].what.partition(".")[0], each) for each in every)
     for family, changes in sorted(families.items()):
         lines.line((family, "bold"))
         width = min(WIDEST_NAME, max(len(_name(each)) for each in changes))
@@ -120,11 +115,7 @@ def _number(every: Iterable[Folded], kind: str) -> int:
 
 def _audits(lines: Lines, diff: Diff) -> None:
     for kind in (NEW, UNREAD, CHANGED, GONE):
-        checks: dict[str, list[Change]] = {}
-        for change in diff.changes:
-            if change.kind == kind:
-                checks.setdefault(change.what, []).append(change)
-        for changes in checks.values():
+        for changes in by_key((change.what, change) for change in diff.changes if change.kind == kind).values():
             _finding(lines, kind, changes)
     lines.line((totals(diff), "bold"))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from nodetune import data
 from nodetune.api.model import SEVERITIES, Finding, FleetFinding, HostResult
 from nodetune.audit.summary import Summary
-from nodetune.foundation import text
+from nodetune.foundation import by_key, text
 from nodetune.report.text.lines import STYLE
 
 BY_TABLE = "gpu-driver-vulnerable"
@@ -22,24 +23,29 @@ class Group:
     check: str
     severity: str
     title: str
-    members: tuple[tuple[str, Finding], ...]
+    members: tuple[tuple[HostResult, Finding], ...]
 
     @property
     def hosts(self) -> list[str]:
-        return [host for host, _ in self.members]
+        return [result.host for result, _ in self.members]
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """The place in a report: the most severe first, of these the dearest, then what most hosts have."""
+        return *self.members[0][1].rank, -len(self.members), self.check
 
 
 def grouped(results: Iterable[HostResult], status: str = "fail") -> list[Group]:
-    """Group findings of one status by check and cause: the worst severity first, then by number of hosts."""
-    by_check: dict[tuple[str, str], list[tuple[str, Finding]]] = {}
+    """Group findings of one status by check and cause, in the order of `rank`."""
+    by_check: dict[tuple[str, str], list[tuple[HostResult, Finding]]] = {}
     for result in results:
         for found in result.findings:
             if found.status == status and not found.part_of:
-                by_check.setdefault((found.check, found.severity), []).append((result.host, found))
+                by_check.setdefault((found.check, found.severity), []).append((result, found))
     groups = [
         Group(check, severity, members[0][1].title, tuple(members)) for (check, severity), members in by_check.items()
     ]
-    return sorted(groups, key=lambda group: (-SEVERITIES.index(group.severity), -len(group.members), group.check))
+    return sorted(groups, key=lambda group: group.rank)
 
 
 def fleet_groups(results: Iterable[HostResult]) -> dict[str, tuple[list[str], int, int]]:
@@ -62,15 +68,6 @@ def fleet_groups(results: Iterable[HostResult]) -> dict[str, tuple[list[str], in
     }
 
 
-def seen(found: Finding) -> str:
-    if found.odd and len(found.odd) < found.peers:
-        named = "" if set(found.odd) == set(found.subjects) else f": {text.names(list(found.odd))}"
-        return f"{found.observed} (odd {'one' if len(found.odd) == 1 else len(found.odd)} of {found.peers}{named})"
-    if found.subjects and found.peers == len(found.subjects) > 1:
-        return f"all {found.peers}: {found.observed}"
-    return found.observed
-
-
 def table_age(results: Iterable[HostResult], today: datetime.date) -> str:
     """Return a warning if a driver passed according to a table that is too old to contain the newest faults."""
     passed = any(each.check == BY_TABLE and each.status == "pass" for result in results for each in result.findings)
@@ -84,12 +81,12 @@ def compliant(result: HostResult) -> bool:
 
 def skipped(results: Iterable[HostResult]) -> dict[tuple[str, str], list[str]]:
     """Return (check, the reason why it does not apply) → hosts."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for result in results:
-        for each in result.findings:
-            if each.status == "skip":
-                found.setdefault((each.check, each.reason), []).append(result.host)
-    return found
+    return by_key(
+        ((each.check, each.reason), result.host)
+        for result in results
+        for each in result.findings
+        if each.status == "skip"
+    )
 
 
 def totals(summary: Summary, compliant: int) -> list[tuple[str, str] | str]:

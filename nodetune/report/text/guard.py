@@ -7,13 +7,15 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
+from nodetune.api.devices import line
 from nodetune.api.model import HostResult
+from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
 from nodetune.guard.deploy import gres, node_changes, slurm_conf
 from nodetune.guard.deploy.install import PreparedInstall
 from nodetune.guard.deploy.nodes import GuardedNode, NodeAnswer
 from nodetune.guard.deploy.playbooks import GuardReport
-from nodetune.guard.deploy.policy_diff import PolicyDiff
+from nodetune.guard.deploy.policy import PolicyDiff
 from nodetune.guard.deploy.resume import BACK, MAY, Fate
 from nodetune.guard.deploy.status import Guard, Status
 from nodetune.hosts import nodeset
@@ -24,14 +26,6 @@ from nodetune.report.text.lines import Lines, console
 INDENT = " " * 10
 HEADINGS = ("node", "slurm", "guard", "last run", "inconclusive", "drain")
 UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (0, "s"))
-
-
-def _together(told: Iterable[tuple[str, Any]]) -> list[tuple[Any, list[str]]]:
-    """Return (text or lines, hosts to which it applies)."""
-    same: dict[Any, list[str]] = {}
-    for host, text in told:
-        same.setdefault(text, []).append(host)
-    return list(same.items())
 
 
 def print_prepared(stream: TextIO, prepared: PreparedInstall, asked: str) -> None:
@@ -101,8 +95,7 @@ def _print_problems(stream: TextIO, report: GuardReport) -> None:
 def print_policies(stream: TextIO, made: Mapping[str, Mapping[str, Any]]) -> None:
     """Print the policies and their hosts."""
     out = Lines(console(stream))
-    told = ((host, _described(policy)) for host, policy in made.items())
-    for text, hosts in _together(told):
+    for text, hosts in by_key((_described(policy), host) for host, policy in made.items()).items():
         first, _, rest = text.partition("\n")
         out.line(("policy    ", "cyan"), (nodeset.fold(hosts), "bold"), f"  {first}", hang=INDENT)
         out.line(rest, indent=INDENT)
@@ -117,8 +110,8 @@ def _described(policy: Mapping[str, Any]) -> str:
 def print_differences(stream: TextIO, found: Mapping[str, PolicyDiff]) -> None:
     """Print what the new policy would change, with hosts folded."""
     out = Lines(console(stream))
-    told = ((host, line) for host, difference in found.items() for line in _lines(difference))
-    for text, hosts in _together(told):
+    told = ((line, host) for host, difference in found.items() for line in _lines(difference))
+    for text, hosts in by_key(told).items():
         word, _, rest = text.partition("\n")
         out.line((f"{word}  ", "yellow"), (nodeset.fold(hosts), "bold"), f"  {rest}", hang=INDENT)
 
@@ -140,15 +133,14 @@ def print_failing(stream: TextIO, nodes: Iterable[GuardedNode]) -> None:
     out = Lines(console(stream))
     for node in nodes:
         for found in node.failing():
-            where = plain_text.folded(found.subjects) if found.subjects else found.observed
-            text = f"  {found.check}: {plain_text.plain(where, 200)}"
+            text = f"  {plain_text.plain(line(found), 200)}"
             out.line(("fails now ", "bold red"), (node.name, "bold"), text, hang=INDENT)
 
 
 def print_lacking(stream: TextIO, settings: Mapping[str, Mapping[str, str]], reload: bool) -> None:
     """Print the lines that slurm.conf lacks on hosts; `settings` are current settings with lower-case names."""
     out = Lines(console(stream))
-    for text, hosts in _together((host, _lacking(found)) for host, found in settings.items()):
+    for text, hosts in by_key((_lacking(found), host) for host, found in settings.items()).items():
         if text:
             what = "Slurm     " if reload else "slurm.conf"
             needs = f" needs these lines on {nodeset.fold(hosts)} (the same on every host of the cluster):"
@@ -179,8 +171,8 @@ def print_hurried(
     told = []
     for host, policy in made.items():
         most = node_changes.most_seconds(policy)
-        told += [(host, (name, its, most)) for name, its in slurm_conf.hurried(settings.get(host) or {}, most).items()]
-    for (name, its, most), hosts in _together(told):
+        told += [((name, its, most), host) for name, its in slurm_conf.hurried(settings.get(host) or {}, most).items()]
+    for (name, its, most), hosts in by_key(told).items():
         text = f"{name}={its} on {nodeset.fold(hosts)}, but the guard may take {most} s: Slurm would drain the node"
         out.line(("slurm.conf", "yellow"), f" {text}; set it to at least {most}", hang=INDENT)
 
@@ -188,7 +180,7 @@ def print_hurried(
 def print_gres(stream: TextIO, nodes: Iterable[GuardedNode]) -> None:
     """Print what gres.conf lacks."""
     out = Lines(console(stream))
-    for text, hosts in _together((node.name, gres.lacking(node.facts)) for node in nodes):
+    for text, hosts in by_key((gres.lacking(node.facts), node.name) for node in nodes).items():
         if text:
             names = nodeset.fold(hosts)
             needs = f" lists no GPUs for {names}; according to their facts it should be:"

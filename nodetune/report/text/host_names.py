@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from nodetune.api.model import HostResult
+from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
 from nodetune.report.text.lines import Lines
 
@@ -99,11 +100,8 @@ def named(hosts: Sequence[str], longest: int = LONGEST) -> str:
 
 def judged_by(out: Lines, results: Sequence[HostResult]) -> None:
     """Print which profile was used for which hosts and why, and which hosts have old facts."""
-    profiles: dict[tuple[str, str], list[str]] = {}
-    for result in results:
-        if result.state == "ok":
-            profiles.setdefault((result.profile, result.profile_reason), []).append(result.host)
-    for (name, reason), hosts in profiles.items():
+    ok = (result for result in results if result.state == "ok")
+    for (name, reason), hosts in by_key(((each.profile, each.profile_reason), each.host) for each in ok).items():
         because = f" ({plain_text.plain(reason)})" if reason else ""
         out.line((named(hosts, out.room() // 2), "bold"), f"  profile {name}{because}", hang=" " * 10)
     for message, hosts in list(aged(results).items())[:MOST_REASONS]:
@@ -113,10 +111,8 @@ def judged_by(out: Lines, results: Sequence[HostResult]) -> None:
 
 def aged(results: Iterable[HostResult]) -> dict[str, list[str]]:
     """Return age of the facts → the hosts. Current facts are left out."""
-    found: dict[str, list[str]] = {}
-    for result in results:
-        if result.state == "ok" and result.message:
-            found.setdefault(plain_text.plain(result.message), []).append(result.host)
+    told = (each for each in results if each.state == "ok" and each.message)
+    found = by_key((plain_text.plain(each.message), each.host) for each in told)
     return dict(sorted(found.items(), key=lambda each: -len(each[1])))
 
 

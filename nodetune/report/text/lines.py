@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from rich.cells import cell_len, chop_cells
@@ -119,6 +119,6 @@ def short_reason(reason: str) -> str:
     return reason
 
 
-def some(names: list[str], most: int = 8) -> str:
+def some(names: Sequence[str], most: int = 8) -> str:
     """Return the first names as one text, with the number of the others."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

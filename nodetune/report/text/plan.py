@@ -7,9 +7,11 @@ from itertools import groupby
 from typing import Any, TextIO
 
 from nodetune.api.model import DISRUPTIONS, Finding, Fix, disruption_name, fix_of
+from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
 from nodetune.remediation import plan as planning
-from nodetune.remediation.builders import FILES, PlannedChange
+from nodetune.remediation.host_changes import PlannedChange
+from nodetune.remediation.host_view import FILES
 from nodetune.remediation.plan import HostPlan, edited
 from nodetune.report.text.host_names import named, unreached
 from nodetune.report.text.lines import Lines, console
@@ -90,10 +92,10 @@ class Printer:
         self._out.line("")
 
     def _check(self, check: str, steps: list[Step]) -> None:
-        same: dict[tuple[str, ...], list[str]] = {}
-        for host, found in steps:
-            key = _target(fix_of(found)), *planning.step_words(found), self._kept(host, found), found.reason
-            same.setdefault(key, []).append(host)
+        same = by_key(
+            ((_target(fix_of(found)), *planning.step_words(found), self._kept(host, found), found.reason), host)
+            for host, found in steps
+        )
         for (target, before, after, kept, reason), hosts in same.items():
             self._out.line(self._where(hosts), (check, "bold"), f"  {target}", indent="  ")
             self._out.line(before, (" → ", "bold"), (after, "green"), (kept, "dim"), indent="      ")
@@ -132,10 +134,7 @@ class Printer:
             self._out.whole((plain_text.plain(line, 4000), ""), indent="    ")
 
     def _cannot(self, steps: list[tuple[str, Finding, str]]) -> None:
-        hosts_of: dict[tuple[str, str], list[str]] = {}
-        for host, found, why in steps:
-            hosts_of.setdefault((found.check, why), []).append(host)
-        for (check, why), hosts in hosts_of.items():
+        for (check, why), hosts in by_key(((found.check, why), host) for host, found, why in steps).items():
             self._out.line(("unsupported  ", "yellow"), self._where(hosts), (check, "bold"))
             self._out.line(why, indent="             ")
 

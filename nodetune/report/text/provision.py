@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from nodetune.config.site_provision import Provision
-from nodetune.foundation import text
+from nodetune.foundation import by_key, text
 from nodetune.hosts import nodeset
 from nodetune.provision.decide import Decision
 from nodetune.provision.lock import Lock, Versions, changes
@@ -26,9 +26,7 @@ def print_plan(
     `asked` are the options that select the hosts, for proposed commands.
     """
     out = Lines(console(stream))
-    alike: dict[tuple[str, tuple[tuple[str, str, str], ...]], list[str]] = {}
-    for host, decision in decisions.items():
-        alike.setdefault((came[host].message, tuple(decision.changes())), []).append(host)
+    alike = by_key(((came[host].message, tuple(each.changes())), host) for host, each in decisions.items())
     for (told, moved), hosts in alike.items():
         out.line((nodeset.fold(hosts), "bold"), f"  {told}")
         _print_changes(out, moved)
@@ -62,7 +60,7 @@ def _print_changes(out: Lines, moved: Sequence[tuple[str, str, str]]) -> None:
 def print_record(stream: TextIO, document: Mapping[str, Any]) -> None:
     """Print the result of a provision: stages, failures with their next command, and the folder of the record."""
     out = Lines(console(stream))
-    hosts = list(_objects(document.get("hosts")))
+    hosts = list(objects(document.get("hosts")))
     print_stages(out, hosts)
     broken = [each for each in hosts if each.get("next")]
     well = len(hosts) - len(broken)
@@ -76,7 +74,7 @@ def print_stages(out: Lines, hosts: Sequence[Mapping[str, Any]]) -> None:
     alike: dict[str, dict[tuple[str, str], list[str]]] = {}
     for host in hosts:
         broke = _broke_at(host)
-        for each in _objects(host.get("stages")):
+        for each in objects(host.get("stages")):
             state, message = text.plain(each.get("state") or ""), text.plain(each.get("message") or "", 700)
             if not (broke and state == NOT_BEGUN):  # it only says again that an earlier stage failed
                 named = alike.setdefault(text.plain(each.get("stage") or ""), {})
@@ -91,12 +89,13 @@ def print_stages(out: Lines, hosts: Sequence[Mapping[str, Any]]) -> None:
             out.whole((f"{name}: {_broke_at(host)} failed; after fixing it: ", ""), (command, "green"))
 
 
-def _objects(document: Any) -> Iterator[Mapping[str, Any]]:
+def objects(document: Any) -> Iterator[Mapping[str, Any]]:
+    """Return the objects in a list of a record, which may contain anything."""
     return (each for each in document if isinstance(each, dict)) if isinstance(document, list) else iter(())
 
 
 def _broke_at(host: Mapping[str, Any]) -> str:
-    failed = (each for each in _objects(host.get("stages")) if each.get("state") == FAILED)
+    failed = (each for each in objects(host.get("stages")) if each.get("state") == FAILED)
     return text.plain(next((each.get("stage") for each in failed), ""))
 
 

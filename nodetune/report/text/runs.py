@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import datetime
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
 from nodetune.hosts import nodeset
-from nodetune.remediation.runs import DOCUMENTS, DONE, INTERRUPTED, MEASURED, RUNNING, UNREADABLE, Run, RunError
+from nodetune.remediation.runs.files import RunError
+from nodetune.remediation.runs.record import DOCUMENTS, DONE, INTERRUPTED, MEASURED, RUNNING, UNREADABLE, Run
 from nodetune.report.text.lines import Lines, console
-from nodetune.report.text.provision import print_stages
+from nodetune.report.text.provision import objects, print_stages
 
 STYLE = {RUNNING: "bold", DONE: "green", INTERRUPTED: "yellow", UNREADABLE: "red"}
 BEFORE = len("20260101-000000-abcd  2026-01-01 00:00  " + "  " * 2)
@@ -126,8 +128,8 @@ def print_run(stream: TextIO, run: Run, diff: bool) -> None:
 
 def _print_provisioned(out: Lines, run: Run, document: Mapping[str, Any]) -> None:
     """Print a provision or upgrade: the stages, the steps of its apply (if any) and the figures."""
-    print_stages(out, list(_rows(document.get("hosts"))))
-    steps = list(_rows(run.document("outcomes")))
+    print_stages(out, list(objects(document.get("hosts"))))
+    steps = list(objects(run.document("outcomes")))
     if steps:
         out.line("")
         _print_steps(out, steps)
@@ -137,22 +139,17 @@ def _print_provisioned(out: Lines, run: Run, document: Mapping[str, Any]) -> Non
 def _print_planned(out: Lines, run: Run) -> None:
     plan = run.document("plan")
     planned = plan.get("steps") if isinstance(plan, dict) else None
-    _print_steps(out, list(_rows(run.document("outcomes"))) or list(_rows(planned)))
+    _print_steps(out, list(objects(run.document("outcomes"))) or list(objects(planned)))
     _print_measured(out, run)
-
-
-def _rows(document: Any) -> Iterator[Mapping[str, Any]]:
-    return (row for row in document if isinstance(row, dict)) if isinstance(document, list) else iter(())
 
 
 def _print_steps(out: Lines, steps: Iterable[Mapping[str, Any]]) -> None:
     """Print steps, with equal steps folded over their hosts."""
-    same: dict[tuple[str, ...], list[str]] = {}
-    for step in steps:
-        words = tuple(
-            plain_text.plain(step.get(name) or "") for name in ("check", "before", "after", "outcome", "reason")
-        )
-        same.setdefault(words, []).append(plain_text.plain(step.get("host") or ""))
+    words = ("check", "before", "after", "outcome", "reason")
+    same = by_key(
+        (tuple([plain_text.plain(step.get(name) or "") for name in words]), plain_text.plain(step.get("host") or ""))
+        for step in steps
+    )
     for (check, before, after, outcome, reason), hosts in same.items():
         result = outcome or "planned"
         out.line(

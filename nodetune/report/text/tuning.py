@@ -10,7 +10,8 @@ from rich.table import Table
 
 from nodetune.foundation import text
 from nodetune.report.text.lines import Lines, console
-from nodetune.tune.document import chance, in_words
+from nodetune.tune.document import chance
+from nodetune.tune.space import in_words
 
 MOST_DROPPED = 8
 STYLES = {"accepted": "bold green", "nothing better": "bold"}

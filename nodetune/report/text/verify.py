@@ -9,18 +9,19 @@ from typing import TextIO
 
 from rich.console import Console
 
-from nodetune.foundation import text
+from nodetune.facts import machine
+from nodetune.foundation import by_key, text
 from nodetune.report.text import verify_table
 from nodetune.report.text.host_names import unreached
-from nodetune.report.text.lines import Lines, console
+from nodetune.report.text.lines import Lines, console, some
 from nodetune.report.text.verify_table import STYLE
-from nodetune.verify import diagnosis, machine
+from nodetune.verify import diagnosis
 from nodetune.verify.model import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Verdict
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
 
 GUTTER = " " * 9
-MOST_SHORT = 12
+MOST_SHORT, MOST = 12, 6
 PAIR = re.compile(r"GPU(\d+)([→↔])GPU(\d+)")
 
 
@@ -90,7 +91,7 @@ class Printer:
         for found in verification.findings:
             self._lines.line((f"{found.status:<9}", STYLE[found.status]), found.title)
             if found.subjects:
-                self._lines.line(("at       ", "dim"), _some(found.subjects), indent=GUTTER, hang=" " * 9)
+                self._lines.line(("at       ", "dim"), some(found.subjects, MOST), indent=GUTTER, hang=" " * 9)
             if found.next:
                 self._lines.line(("next     ", "dim"), found.next, indent=GUTTER, hang=" " * 9)
         if verification.short or verification.findings:
@@ -128,12 +129,12 @@ class Printer:
             self._lines.whole(("when the host is idle: ", "dim"), (command, "green"), indent=GUTTER)
 
     def _unmeasured(self, verification: HostVerification) -> None:
-        reasons: dict[tuple[str, str], list[str]] = {}
-        for each in verification.unmeasured:
-            name = " ".join(part for part in (each.measurement, each.metric, each.subject) if part)
-            reasons.setdefault((each.status, each.reason), []).append(name)
+        reasons = by_key(
+            ((each.status, each.reason), " ".join(filter(None, (each.measurement, each.metric, each.subject))))
+            for each in verification.unmeasured
+        )
         for (status, reason), names in reasons.items():
-            self._lines.line((f"{status:<9}", STYLE[status]), (_some(names), "bold"), f"  {reason}", hang=GUTTER)
+            self._lines.line((f"{status:<9}", STYLE[status]), (some(names, MOST), "bold"), f"  {reason}", hang=GUTTER)
         for note in verification.notes:
             self._lines.line((f"{'note':<9}", STYLE["note"]), note, hang=GUTTER)
 
@@ -211,10 +212,8 @@ def print_verify(
 
 def _matrices(verdicts: Iterable[Verdict]) -> list[tuple[str, list[Verdict]]]:
     """Return the matrices in which a pair is below target, by metric."""
-    found: dict[str, list[Verdict]] = {}
-    for each in verdicts:
-        if PAIR.fullmatch(each.figure.subject):
-            found.setdefault(verify_table.title(each.figure), []).append(each)
+    pairs = (each for each in verdicts if PAIR.fullmatch(each.figure.subject))
+    found = by_key((verify_table.title(each.figure), each) for each in pairs)
     return [(name, each) for name, each in found.items() if len(each) > 2 and any(one.status == SHORT for one in each)]
 
 
@@ -232,10 +231,7 @@ def _heat(verdict: Verdict, best: float) -> str:
 
 def _by_part(short: Iterable[Verdict]) -> list[list[Verdict]]:
     """Group verdicts that concern the same part."""
-    found: dict[tuple[str, str, str], list[Verdict]] = {}
-    for each in short:
-        found.setdefault((each.figure.measurement, each.figure.subject, each.suspect), []).append(each)
-    return list(found.values())
+    return list(by_key(((each.figure.measurement, each.figure.subject, each.suspect), each) for each in short).values())
 
 
 def _shortfall(verdict: Verdict) -> str:
@@ -250,8 +246,3 @@ def _shortfall(verdict: Verdict) -> str:
     elif verdict.reason:
         told.append(f"; {verdict.reason}")
     return "".join(told)
-
-
-def _some(names: Sequence[str], most: int = 6) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from nodetune.foundation import text
+from nodetune.foundation import by_key, text
 from nodetune.verify import catalogue, figures
 from nodetune.verify.model import FAILED, PASS, PEERS, SHORT, SKIP, UNKNOWN, Figure, Verdict
 
@@ -64,10 +64,7 @@ def _variant(figure: Figure) -> str:
 
 def grouped(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
     """Group verdicts that share a line: same measurement, metric and conditions, and all sizes of a collective."""
-    found: dict[tuple[str, ...], list[Verdict]] = {}
-    for each in verdicts:
-        found.setdefault(kind(each.figure), []).append(each)
-    return list(found.values())
+    return list(by_key((kind(each.figure), each) for each in verdicts).values())
 
 
 def kind(figure: Figure) -> tuple[str, ...]:

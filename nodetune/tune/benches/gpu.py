@@ -11,7 +11,8 @@ from typing import Any
 from nodetune.api.model import Absent, HostFacts
 from nodetune.audit import gpu_users
 from nodetune.foundation.request import built, limited, one_of, part
-from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
 from nodetune.tune.benches import runs
 from nodetune.tune.benches.runs import Measured
 from nodetune.tune.model import DEFAULT, BenchError, Case, Parameter, Setting, Trial

@@ -98,6 +98,14 @@ def common(facts: Mapping[str, HostFacts | str], name: str) -> Any:
     return found[first]
 
 
+def optional(facts: Mapping[str, HostFacts | str], name: str) -> Any:
+    """Return the value of a fact that all hosts share; None if it is unknown or hosts differ."""
+    try:
+        return common(facts, name)
+    except BenchError:
+        return None
+
+
 def _known(host: str, facts: HostFacts | str, name: str) -> Any:
     if isinstance(facts, str):
         raise BenchError(runs.of_host(host, facts))

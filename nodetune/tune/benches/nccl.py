@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from nodetune.api.facts_view import FactUnreadError
 from nodetune.api.model import HostFacts
 from nodetune.audit import gpu_users
 from nodetune.checks.shared.nccl_settings import effective
+from nodetune.facts import machine as machines
 from nodetune.foundation import text
-from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
 from nodetune.tune.benches import nccl_cases, nccl_space, runs
 from nodetune.tune.benches.nccl_cases import NcclRequest, Step
 from nodetune.tune.benches.nccl_space import Survey
 from nodetune.tune.benches.runs import Faults, Measured
 from nodetune.tune.model import BenchError, Case, Parameter, Setting, Trial
 from nodetune.verify import figures
-from nodetune.verify import machine as machines
 from nodetune.verify import run as verify_run
 from nodetune.verify.model import Figure
 from nodetune.verify.run import Measure
@@ -134,18 +136,12 @@ class NcclBench:
         came = runs.measured(self._targets, [self._item], env, self._how, self._connection)
         new, unknown = self._new_faults()
         values = nccl_cases.values(came.found, self.wanted, self._work)
-        chosen = {case.id: values[case.id] for case in cases if case.id in values}
+        came.problem = came.failure or self._other_shape(came.found)
+        trial = runs.trial(setting, cases, came, values)
+        if new and not trial.banned:
+            trial = Trial(setting, banned=runs.in_words(new))
         about = {**self._observed(came, setting), "xids": unknown or "none"}
-        common: dict[str, Any] = {"setting": setting, "about": about, "seconds": round(time.monotonic() - began, 3)}
-        if came.wrong or new:
-            return Trial(banned=came.wrong or runs.in_words(new), **common)
-        if came.rival:
-            return Trial(disturbed=came.rival, **common)
-        missing = [case.id for case in cases if case.id not in chosen]
-        failed = came.failure or self._other_shape(came.found) or (missing and f"not measured: {', '.join(missing)}")
-        if failed:
-            return Trial(failed=failed, **common)
-        return Trial(values=chosen, disturbed=came.disturbance, **common)
+        return replace(trial, about=about, seconds=round(time.monotonic() - began, 3))
 
     def _other_shape(self, found: Sequence[Figure]) -> str:
         """Return the GPUs that took part, if their number differs from the default, which prevents a comparison."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from nodetune.foundation import text
 from nodetune.foundation.request import RequestError, built, one_of, part
-from nodetune.hosts.target import ConnectionOptions
+from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.measurements import nccl_ops
 from nodetune.tune.model import Case
 from nodetune.tune.request import StudyRequest

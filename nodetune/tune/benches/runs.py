@@ -11,7 +11,8 @@ from nodetune.api.facts_view import FactAbsentError, FactUnreadError, value_of
 from nodetune.api.model import HostFacts
 from nodetune.audit import hosts as facts_run
 from nodetune.foundation import text
-from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote.live_pool import Ended
 from nodetune.tune.model import BenchError, Case, Setting, Trial
 from nodetune.verify import disturbance, figures

@@ -10,7 +10,8 @@ from typing import Any
 
 from nodetune.api.model import HostFacts
 from nodetune.foundation.request import built, one_of, part
-from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
 from nodetune.onhost import sysctl
 from nodetune.tune.benches import kernel_settings, runs
 from nodetune.tune.benches.kernel_settings import Knob, KnobBench
@@ -79,7 +80,7 @@ class StorageBench(KnobBench):
     def _knobs(self, facts: Callable[..., dict[str, HostFacts | str]]) -> tuple[Knob, ...]:
         names = queue_files(self.mount)
         queue = facts([self._target], set(names.values()), self._connection) if names else {}
-        found = {name: _known(queue, fact) for name, fact in names.items()}
+        found = {name: kernel_settings.optional(queue, fact) for name, fact in names.items()}
         limits = [kernel_settings.common(self._facts, f"sysctl.{name}") for name in LIMITS]
         self._defaults = {**found, **dict(zip(LIMITS, limits, strict=True))}
         made = (*_of_queue(self.mount, found), _dirty(limits))
@@ -151,13 +152,6 @@ def queue_files(mount: Mapping[str, Any]) -> dict[str, str]:
     if mount.get("type") in NFS and re.fullmatch(r"\d+:\d+", str(mount.get("device"))):
         return {"read_ahead_kb": f"sysfs./sys/class/bdi/{mount['device']}/read_ahead_kb"}
     return {}
-
-
-def _known(facts: Mapping[str, HostFacts | str], name: str) -> Any:
-    try:
-        return kernel_settings.common(facts, name)
-    except BenchError:
-        return None
 
 
 def _of_queue(mount: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[Knob, ...]:

@@ -10,7 +10,8 @@ from typing import Any
 from nodetune.api.model import HostFacts
 from nodetune.foundation import text
 from nodetune.foundation.request import built, one_of, part
-from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
 from nodetune.onhost import sysctl
 from nodetune.tune.benches import kernel_settings, runs
 from nodetune.tune.benches.kernel_settings import Knob, KnobBench
@@ -107,7 +108,7 @@ class TcpBench(KnobBench):
             "kernel": kernel_settings.common(self._facts, "host.kernel"),
             "defaults": {
                 **{name: kernel_settings.common(self._facts, f"sysctl.{name}") for name in ALWAYS},
-                **{name: _optional(self._facts, name) for name in OPTIONAL},
+                **{name: kernel_settings.optional(self._facts, f"sysctl.{name}") for name in OPTIONAL},
             },
             "ways": self._ways,
             "objective": self.wanted.objective,
@@ -118,7 +119,7 @@ def knobs(facts: Mapping[str, HostFacts | str]) -> tuple[Knob, ...]:
     """Return the choices for these hosts without the current values. Raise BenchError if the hosts differ."""
     found = [_buffers(facts), _congestion(facts)]
     for name, choices, check in ((BACKLOG, BACKLOGS, "netdev-backlog-small"), (BUDGET, BUDGETS, "")):
-        now = _optional(facts, name)
+        now = kernel_settings.optional(facts, f"sysctl.{name}")
         if now is not None:
             found.append(_number(name, tuple(each for each in choices if each != now), (check,) if check else ()))
     return tuple(knob for knob in found if knob.parameter.choices)
@@ -151,13 +152,6 @@ def _congestion(facts: Mapping[str, HostFacts | str]) -> Knob:
 def _number(name: str, choices: tuple[int, ...], checks: tuple[str, ...]) -> Knob:
     path = sysctl.path_of(name)
     return Knob(Parameter(name.rpartition(".")[2], choices, NET), lambda choice: {path: str(choice)}, checks)
-
-
-def _optional(facts: Mapping[str, HostFacts | str], name: str) -> Any:
-    try:
-        return kernel_settings.common(facts, f"sysctl.{name}")
-    except BenchError:
-        return None
 
 
 def _id(figure: Figure) -> str:

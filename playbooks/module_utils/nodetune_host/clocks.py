@@ -105,16 +105,6 @@ class Locked:
             time.sleep(0.1)
 
 
-def locked_sm():
-    return Locked(SM, "locked_clocks", "nvmlDeviceSetGpuLockedClocks", "nvmlDeviceResetGpuLockedClocks")
-
-
-def locked_memory():
-    return Locked(
-        MEMORY, "locked_memory_clocks", "nvmlDeviceSetMemoryLockedClocks", "nvmlDeviceResetMemoryLockedClocks"
-    )
-
-
 def nearest(known, clock):
     """Describe the supported clocks nearest to an unsupported one. `known` is sorted."""
     around = [

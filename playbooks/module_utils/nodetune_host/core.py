@@ -36,15 +36,7 @@ class Result:
         return any(one["changed"] for one in self.done)
 
     def data(self):
-        return {
-            "changed": self.changed,
-            "diff": self.diff,
-            "done": self.done,
-            "problems": self.problems,
-            "refused": self.refused,
-            "entries": self.entries,
-            "timed": self.timed,
-        }
+        return dict(vars(self), changed=self.changed)
 
 
 def check(changes):
@@ -202,7 +194,8 @@ def _restore(entry, executor, result, force, handlers, states):
     if same(change, now, states[0]) or (not as_left and any(same(change, now, state) for state in states)):
         _note(result, change, checks, False)
         return False
-    if not (force or as_left or _by_kernel(change, left(entry), now)):
+    by_kernel = getattr(resource_of(change), "moved_by_kernel", lambda *_: False)
+    if not (force or as_left or by_kernel(left(entry), now)):
         result.refused.append(_refusal(entry, executor, "changed since by someone else"))
         return False
     if handlers:
@@ -218,10 +211,6 @@ def _states(done):
         found[entry["n"]] = [*earlier, entry["before"]]
         earlier += [entry["before"], left(entry)]
     return found
-
-
-def _by_kernel(change, left, now):
-    return hasattr(resource_of(change), "moved_by_kernel") and resource_of(change).moved_by_kernel(left, now)
 
 
 def _refusal(entry, executor, message):

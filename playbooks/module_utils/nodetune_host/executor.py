@@ -78,16 +78,16 @@ class Executor:
         return problem
 
 
-class DryRun:
+class DryRun(Executor):
     """Changes nothing. It keeps states so that later changes of the same resource show their real effect."""
 
     def __init__(self, journal):
-        self.journal = journal
+        Executor.__init__(self, journal)
         self.states = {}
 
     def read(self, change):
         key = identity(change)
-        return self.states[key] if key in self.states else attempt(resource_of(change).read, change)
+        return self.states[key] if key in self.states else Executor.read(self, change)
 
     def put(self, group, change, checks, before, after):
         self.states[identity(change)] = after
@@ -95,9 +95,6 @@ class DryRun:
 
     def add_pending(self, group, handlers):
         """Do nothing: a dry run writes nothing."""
-
-    def is_pending(self, handler):
-        return self.journal.is_pending(handler)
 
     def drop_pending(self, handler):
         """Do nothing: a dry run has no pending handlers."""

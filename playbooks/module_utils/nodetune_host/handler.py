@@ -60,11 +60,7 @@ def _reload(unit):
         _systemctl("reload", unit)
 
 
-def _start(unit):
-    _systemctl("start", unit)
-
-
-UNIT_VERBS = {"restart": _restart, "reload": _reload, "start": _start}
+UNIT_VERBS = {"restart": _restart, "reload": _reload, "start": lambda unit: _systemctl("start", unit)}
 
 
 def _systemctl(verb, unit):

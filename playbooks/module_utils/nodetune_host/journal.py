@@ -262,16 +262,8 @@ def handlers_not_run(entries):
 
 
 def machine_id():
-    return _line_of("/etc/machine-id")
+    return files.text("/etc/machine-id")
 
 
 def boot_id():
-    return _line_of("/proc/sys/kernel/random/boot_id")
-
-
-def _line_of(path):
-    try:
-        with open(path) as opened:
-            return opened.read(100).strip()
-    except OSError:
-        return ""
+    return files.text("/proc/sys/kernel/random/boot_id")

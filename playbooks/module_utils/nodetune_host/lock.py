@@ -99,15 +99,8 @@ class Lock:
             raise StopError(f"not tried, after an earlier step: {held['stopped']}")
         self._write(held)
 
-    def stop(self, reason):
-        """Stop all later calls of this run here."""
-        self._mark(stopped=reason)
-
-    def refuse(self, reason):
-        """Stop all guarded changes in later calls of this run."""
-        self._mark(refused=reason)
-
-    def _mark(self, **marks):
+    def mark(self, **marks):
+        """Stop all later calls of this run here (`stopped`: why), or all guarded changes in them (`refused`)."""
         held = self.holder()
         if held.get("run") == self.run:
             self._write(dict(held, **marks))

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import json
 
 
 class ChangeError(Exception):
@@ -27,6 +28,12 @@ def reported(module, result=None):
         yield
     except (ChangeError, StopError) as problem:
         module.fail_json(msg=str(problem), **(result.data() if result else {}))
+
+
+def options(documentation):
+    """Return the options of an Ansible module as its DOCUMENTATION describes them: in JSON, which is YAML too."""
+    found = json.loads(documentation)["options"]
+    return {name: {key: each[key] for key in each if key != "description"} for name, each in found.items()}
 
 
 def why(error):

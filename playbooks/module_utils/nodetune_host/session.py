@@ -1,9 +1,9 @@
-"""The work of the Ansible modules on the host: lock, guard, then core. The modules only pass on arguments."""
+"""The work of the Ansible modules on the host: lock, idle host, then core. The modules only pass on arguments."""
 
 import contextlib
 import os
 
-from . import atomic_file, core, guard, journal, lines
+from . import atomic_file, core, idle, journal, lines
 from .executor import DryRun, Executor, identity, label_of
 from .handler import is_handler
 from .journal import Journal
@@ -71,7 +71,7 @@ def _at_work(run, wanted, spare=""):
         except WaitError:
             raise
         except StopError as stop:
-            lock.stop(str(stop))
+            lock.mark(stopped=str(stop))
             raise
         with contextlib.suppress(StopError):
             lock.keep()
@@ -83,9 +83,9 @@ def _check(lock, wanted):
     if refused:
         raise WaitError(refused)
     try:
-        guard.check(wanted)
+        idle.require(wanted)
     except WaitError as waits:
-        lock.refuse(str(waits))
+        lock.mark(refused=str(waits))
         raise
 
 
@@ -101,11 +101,11 @@ def dry_run(run, group, earlier, result):
     core.check(group["changes"])
     touched = {identity(change) for change in group["changes"] if not is_handler(change)}
     for one in earlier:
-        guard.check(one.get("guard", {}))
+        idle.require(one.get("guard", {}))
         core.check(one["changes"])
         same = [each for each in one["changes"] if not is_handler(each) and identity(each) in touched]
         core.do(same, executor, core.Result(), one["group"], one.get("checks", []))
-    guard.check(group["guard"])
+    idle.require(group["guard"])
     core.do(group["changes"], executor, result, group["group"], group["checks"])
 
 
@@ -113,7 +113,7 @@ def revert(given, result, check_mode):
     of = _entries_of(given)
     wanted = _guard_for(given, of)
     if check_mode:
-        guard.check(wanted)
+        idle.require(wanted)
         core.revert(of, DryRun(Journal(given["run"])), result, given["force"], given["timed"])
         return
     with _at_work(given["run"], wanted, journal.IN_MEMORY) as own:

@@ -10,7 +10,7 @@ from ansible.module_utils.nodetune_host.problem import ChangeError
 from . import held
 from .aptfiles import KEYS, SOURCES, pin_files, repository_files
 from .aptview import SECONDS_TO_ASK, available, refresh, run, view, why
-from .question import Answer, judge, no_package, no_version, upstream
+from .question import Answer, judge, newest_common, no_package, no_version
 
 SECONDS_TO_INSTALL = 3600
 """DKMS builds the modules of every installed kernel: some minutes each."""
@@ -107,10 +107,7 @@ def _names(field):
 
 def common(question, seen):
     """Return the newest upstream version of the branch in which the site has all of `together`, or ""."""
-    had = available(question.together, seen[1])
-    kinds = [{upstream(each) for each in had.get(name, []) if question.fits_branch(each)} for name in question.together]
-    first = had.get(question.together[0], []) if question.together else []
-    return next((upstream(each) for each in first if all(upstream(each) in kind for kind in kinds)), "")
+    return newest_common(question, available(question.together, seen[1]))
 
 
 def prepare():

@@ -5,13 +5,13 @@ import fnmatch
 import glob
 import os
 import re
-import shutil
-import tempfile
 
 from ansible.module_utils.nodetune_host import command
 from ansible.module_utils.nodetune_host.problem import ChangeError
 
 from .aptfiles import PINS, SOURCES, pin, repository_files
+from .ownfiles import folder_apart
+from .question import WRONG_ADDRESS, WRONG_KEY
 
 LISTS = "/var/lib/apt/lists"
 SECONDS_TO_ASK = 300
@@ -28,7 +28,7 @@ def view(question):
     if question.repositories is None:
         yield [], []
         return
-    with _folder() as folder:
+    with folder_apart() as folder:
         for part in (SOURCES, os.path.dirname(PINS), LISTS + "/partial", "/cache/archives/partial"):
             os.makedirs(folder + part, exist_ok=True)
         _link(SOURCES, folder, lambda name: not name.startswith("nodetune-"))
@@ -43,16 +43,6 @@ def view(question):
         if not _host_lists():
             run([*options, "update", "-q"], SECONDS_TO_ASK)
         yield options, only_site
-
-
-@contextlib.contextmanager
-def _folder():
-    folder = tempfile.mkdtemp(prefix="nodetune-apt-")
-    try:
-        os.chmod(folder, 0o755)
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _write(folder, files):
@@ -87,9 +77,9 @@ def _family(question, only_site):
 
 def available(names, options):
     """Return name → the available versions, newest first."""
-    status, out, err = (
-        command.attempt(["apt-cache", *options, "madison", *names], SECONDS_TO_ASK) if names else (0, "", "")
-    )
+    if not names:
+        return {}
+    status, out, err = command.attempt(["apt-cache", *options, "madison", *names], SECONDS_TO_ASK)
     if status and "E: " in err:
         raise ChangeError(why(out, err))
     found = {}
@@ -111,10 +101,8 @@ def _options(folder):
         "APT::Sandbox::User": "root",  # the folder is root's
     }
     invoked = [f"APT::Update::{when}-Invoke{success};" for when in ("Pre", "Post") for success in ("", "-Success")]
-    text = "".join(f'{name} "{value}";\n' for name, value in places.items()) + "".join(
-        f"#clear {each}\n" for each in invoked
-    )
-    _write(folder, {"/apt.conf": text})
+    lines = [*(f'{name} "{value}";\n' for name, value in places.items()), *(f"#clear {each}\n" for each in invoked)]
+    _write(folder, {"/apt.conf": "".join(lines)})
     return ["-c", f"{folder}/apt.conf"]
 
 
@@ -125,18 +113,19 @@ def _only_site(folder, site):
     for path in site:
         if path.endswith(".sources"):
             os.symlink(path, f"{own}/{os.path.basename(path)}")
-    return ["-o", f"Dir::Etc::sourceparts={own}", "-o", "Dir::Etc::sourcelist=/dev/null"]
+    return _sources_in(own)
+
+
+def _sources_in(folder):
+    return ["-o", f"Dir::Etc::sourceparts={folder}", "-o", "Dir::Etc::sourcelist=/dev/null"]
 
 
 def refresh(repositories):
     """Fetch the lists of the site's repositories, and of the host's own if they have none."""
-    with _folder() as folder:
-        _write(
-            folder, {path: text for path, text in repository_files(repositories).items() if path.startswith(SOURCES)}
-        )
-        _update(
-            ["-o", f"Dir::Etc::sourceparts={folder}{SOURCES}", "-o", "Dir::Etc::sourcelist=/dev/null"], repositories
-        )
+    with folder_apart() as folder:
+        files = repository_files(repositories)
+        _write(folder, {path: text for path, text in files.items() if path.startswith(SOURCES)})
+        _update(_sources_in(folder + SOURCES), repositories)
     if not _host_lists():
         run(["update", "-q"], SECONDS_TO_ASK)
 
@@ -160,17 +149,16 @@ def _unreachable(told, repositories):
     if "Conflicting values set for option Signed-By" in text:
         advice = "the host already has it in another file: remove that file from /etc/apt/sources.list.d"
     elif re.search(r"NO_PUBKEY|GPG|not signed|EXPKEYSIG|key", text):
-        advice = "does key: in the site file have the key that signs this repository?"
+        advice = WRONG_KEY
     else:
-        advice = "is its address in the site file correct, and can this host reach it?"
+        advice = WRONG_ADDRESS
     return f"{what}{text.strip().rstrip('.')}: {advice}"
 
 
 def attempt(words, seconds):
     # needrestart would ask, or restart services under running jobs
-    return command.attempt(
-        ["env", "DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1", "apt-get", *words], seconds
-    )
+    settings = ["DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1"]
+    return command.attempt(["env", *settings, "apt-get", *words], seconds)
 
 
 def run(words, seconds):
@@ -185,9 +173,8 @@ def why(out, err):
     text = out + "\n" + err
     broken = re.search(r"dpkg: error processing (?:package|archive) (\S+) .*\n\s*(.+)", text)
     if broken:
-        return (
-            f"{broken.group(1)}: {broken.group(2).strip()}: see /var/log/apt/term.log there; run this again to continue"
-        )
+        told = f"{broken.group(1)}: {broken.group(2).strip()}"
+        return f"{told}: see /var/log/apt/term.log there; run this again to continue"
     unmet = re.search(r"unmet dependencies:\n((?: .*\n)+)", text)
     if unmet:
         lines = " ".join(unmet.group(1).split())

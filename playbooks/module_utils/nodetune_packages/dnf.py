@@ -10,7 +10,7 @@ from ansible.module_utils.nodetune_host.problem import ChangeError
 
 from .dnffiles import KEYS, OURS, SOURCES, pin_files, repository_files
 from .dnfview import refresh, view
-from .question import Answer, judge, no_package, no_version, upstream
+from .question import WRONG_KEY, Answer, judge, newest_common, no_package, no_version
 
 
 def version(package):
@@ -162,10 +162,7 @@ def _below(names, base):
 
 def common(question, base):
     """Return the newest upstream version of the branch in which all of `together` are available, or ""."""
-    had = available(question.together, base)
-    kinds = [{upstream(each) for each in had[name] if question.fits_branch(each)} for name in question.together]
-    first = had[question.together[0]] if question.together else []
-    return next((upstream(each) for each in first if all(upstream(each) in kind for kind in kinds)), "")
+    return newest_common(question, available(question.together, base))
 
 
 def prepare():
@@ -201,5 +198,4 @@ def _trust(base, package):
         result, message = 2, error
     if result:
         name = package.repoid.replace(OURS, "")
-        advice = "does key: in the site file have the key that signs this repository?"
-        raise ChangeError(f"repository {name}: {' '.join(str(message).split())[:300]}: {advice}")
+        raise ChangeError(f"repository {name}: {' '.join(str(message).split())[:300]}: {WRONG_KEY}")

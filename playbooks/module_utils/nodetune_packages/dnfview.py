@@ -2,13 +2,12 @@
 
 import contextlib
 import os
-import shutil
-import tempfile
 
 from ansible.module_utils.nodetune_host.problem import ChangeError
 
 from .dnffiles import OURS, SOURCES, read, repository_files
-from .question import Question
+from .ownfiles import folder_apart
+from .question import WRONG_ADDRESS, WRONG_KEY, Question
 
 
 @contextlib.contextmanager
@@ -16,7 +15,7 @@ def view(question):
     """Yield dnf for the host of the question, with the metadata of all repositories."""
     import dnf
 
-    with _folder() as folder, dnf.Base() as base:
+    with folder_apart() as folder, dnf.Base() as base:
         _configure(base, question, folder)
         try:
             base.read_all_repos()
@@ -48,11 +47,8 @@ def _configure(base, question, folder):
 
 
 def _release():
-    found = [
-        line.partition("=")[2].strip('"')
-        for line in read("/etc/os-release").splitlines()
-        if line.startswith("VERSION_ID=")
-    ]
+    lines = read("/etc/os-release").splitlines()
+    found = [line.partition("=")[2].strip('"') for line in lines if line.startswith("VERSION_ID=")]
     return (found or [""])[0].partition(".")[0]
 
 
@@ -71,20 +67,11 @@ def _reposdir(repositories, folder, hosts):
     return own
 
 
-@contextlib.contextmanager
-def _folder():
-    folder = tempfile.mkdtemp(prefix="nodetune-dnf-")
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def refresh(repositories):
     """Fetch the metadata of the site's repositories on the host."""
     import dnf
 
-    with dnf.Base() as base, _folder() as folder:
+    with dnf.Base() as base, folder_apart() as folder:
         _configure(base, Question([]), folder)
         try:
             base.read_all_repos()
@@ -99,9 +86,4 @@ def refresh(repositories):
 def _repository(error):
     text = " ".join(str(error).split()).rstrip(".")
     key = "GPG" in text or "signature" in text.lower()
-    advice = (
-        "does key: in the site file have the key that signs this repository?"
-        if key
-        else "is its address in the site file correct, and can this host reach it?"
-    )
-    return f"{text.replace(OURS, '')}: {advice}"
+    return f"{text.replace(OURS, '')}: {WRONG_KEY if key else WRONG_ADDRESS}"

@@ -1,9 +1,12 @@
 """Files that a provision owns on a host: written completely, and only if they differ."""
 
+import contextlib
 import glob
 import os
+import shutil
 import tempfile
 
+from ansible.module_utils.nodetune_host import atomic_file
 from ansible.module_utils.nodetune_host.problem import ChangeError, why
 
 HEADER = (
@@ -32,6 +35,17 @@ def lying(folders):
     return [path for folder in folders for path in glob.glob(f"{folder}/nodetune-*")]
 
 
+@contextlib.contextmanager
+def folder_apart():
+    """Make a folder that the package manager can read, for a query that leaves the host as it is."""
+    folder = tempfile.mkdtemp(prefix="nodetune-packages-")
+    try:
+        os.chmod(folder, 0o755)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def put(files, check):
     """Write path → text (None: no such file) unless `check`; returns Ansible's diffs. Raise ChangeError."""
     diffs = []
@@ -58,14 +72,7 @@ def _write(path, text):
     try:
         if text is None:
             os.unlink(path)
-            return
-        os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
-        handle, partial = tempfile.mkstemp(prefix=".nodetune-", dir=os.path.dirname(path))
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        os.chmod(partial, 0o644)
-        os.replace(partial, path)
+        else:
+            atomic_file.replace(path, text.encode("utf-8"), 0o644)
     except OSError as error:
         raise ChangeError(f"{path} cannot be written: {why(error)}") from None

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from ansible.module_utils.nodetune_host.problem import ChangeError
 
+WRONG_KEY = "does key: in the site file have the key that signs this repository?"
+WRONG_ADDRESS = "is its address in the site file correct, and can this host reach it?"
+
 
 @dataclass
 class Question:
@@ -64,12 +67,9 @@ def disagreeing(names, versions, driver):
     `driver` is an upstream version.
     """
     there = {name: versions[name] for name in names if name in versions}
-    other = [
-        f"{name} {' and '.join(found)}"
-        for name, found in there.items()
-        if [upstream(each) for each in found] != [driver]
-    ]
-    return other + [f"no {name}" for name in names if name not in versions]
+    other = [name for name, found in there.items() if [upstream(each) for each in found] != [driver]]
+    missing = [f"no {name}" for name in names if name not in versions]
+    return [f"{name} {' and '.join(there[name])}" for name in other] + missing
 
 
 def judge(question, answer):
@@ -95,6 +95,13 @@ def no_version(name, version, had):
 
 def no_package(name):
     return f"{name} is not in any repository: add one that has it under provision: repositories: in the site file"
+
+
+def newest_common(question, had):
+    """Return the newest upstream version of the branch that all of `together` have, or "". `had`: name → versions."""
+    kinds = [{upstream(each) for each in had.get(name, []) if question.fits_branch(each)} for name in question.together]
+    first = had.get(question.together[0], []) if question.together else []
+    return next((upstream(each) for each in first if all(upstream(each) in kind for kind in kinds)), "")
 
 
 def resolved(manager, question):

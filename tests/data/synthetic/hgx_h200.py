@@ -85,6 +85,10 @@ def machine(name):
     }
     host.cpus(2, 56, 2, XEON, states, frequency, {0: 1056590000, 1: 1056918000})
     host.put("/sys/devices/system/cpu/intel_pstate", no_turbo=0, min_perf_pct=100 if tuned else 21, max_perf_pct=100)
+    for socket in range(2):
+        limits = {"constraint_0_power_limit_uw": 350000000, "constraint_0_max_power_uw": 350000000}
+        zone = {"name": f"package-{socket}", "enabled": 1, "constraint_0_name": "long_term", **limits}
+        host.put(f"/sys/class/powercap/intel-rapl:{socket}", **zone)
     links = _network(host, tuned)
     _rest_of_the_bus(host, tuned)
     _storage(host, tuned)

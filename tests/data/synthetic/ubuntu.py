@@ -162,6 +162,8 @@ def base(
         "updates/dkms/nvidia.ko.zst:\nkernel/drivers/gpu/drm/nouveau/nouveau.ko.zst:\n"
         "updates/dkms/nvidia-peermem.ko.zst: kernel/drivers/infiniband/core/ib_core.ko.zst updates/dkms/nvidia.ko.zst"
     )
+    if "nvidia_uvm" in modules:
+        host.files |= {"/dev/nvidia-uvm": "", "/dev/nvidia-uvm-tools": ""}
     host.files["/proc/modules"] = "\n".join(f"{name} 1000 0 - Live 0x0" for name in modules)
     host.memory_modules(16, memory_kb)
     _driver(host, driver, arch)

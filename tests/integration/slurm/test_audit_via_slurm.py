@@ -18,7 +18,8 @@ import pytest
 from nodetune.api.model import HostFacts
 from nodetune.audit.selection import ALWAYS
 from nodetune.foundation import text
-from nodetune.hosts.target import SessionOptions, Target
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.target import Target
 from nodetune.remote import payload
 from nodetune.remote.slurm import probe, relay, sinfo
 

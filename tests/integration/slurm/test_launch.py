@@ -8,7 +8,8 @@ from pathlib import Path
 import lab
 import pytest
 
-from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
 from nodetune.remote import payload as remote_payload
 from nodetune.remote.live_pool import Ended
 from nodetune.verify import slurm

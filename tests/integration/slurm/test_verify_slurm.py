@@ -8,9 +8,9 @@ import subprocess
 import lab
 import pytest
 
+from nodetune.facts.machine import UNKNOWN
 from nodetune.hosts.target import UnreachableError
 from nodetune.verify import run
-from nodetune.verify.machine import UNKNOWN
 
 LONG = 200
 MEMORY = ("--suite", "full", "--only", "memory")

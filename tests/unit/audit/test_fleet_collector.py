@@ -58,6 +58,24 @@ def test_without_a_majority_nobody_is_called_odd():
     assert "3 have 1, 3 have 2" in told["n0"].reason
 
 
+@pytest.mark.parametrize(
+    ("counts", "names", "severity"),
+    [
+        ((8, 8, 8, 8, 7), {"each": H200}, "high"),
+        ((8, 8, 8, 7, 7, 7), {"each": H200}, "info"),
+        ((8, 8, 8, 8, 7), {"unread": "NVML: driver not loaded"}, "info"),
+    ],
+    ids=["an odd one", "no majority", "GPUs that no driver tells"],
+)
+def test_an_odd_number_of_gpus_is_high_where_it_is_known(counts, names, severity):
+    hosts = [
+        host(f"n{at}", **{"gpu.names": names}, pci__gpus=[f"0000:{bus:02x}:00.0" for bus in range(count)])
+        for at, count in enumerate(counts)
+    ]
+    failing = [each for each in found(hosts, "fleet-gpu-count-differs").values() if each.status == "fail"]
+    assert {(each.severity, each.repair, each.cost) for each in failing} == {(severity, severity == "high", "hardware")}
+
+
 def test_too_few_hosts_are_said_to_be_too_few():
     told = found(drivers("1", "1", "2"), "fleet-driver-differs")
     assert {each.status for each in told.values()} == {"skip"}

@@ -87,8 +87,11 @@ assert not loaded, loaded
     [
         (["audti"], "unknown command 'audti': did you mean audit?"),
         (["audit", "--no-such"], "No such option"),
-        (["audit", "--facts", "no-such-file"], "no such file or folder: no-such-file (bundled machines: h200-x4)"),
-        (["audit", "--facts", "/no/such"], "no such file or folder: /no/such (bundled machines: h200-x4)"),
+        (
+            ["audit", "--facts", "no-such-file"],
+            "no such file or folder: no-such-file (bundled machines: h100-x2, h200-x4)",
+        ),
+        (["audit", "--facts", "/no/such"], "no such file or folder: /no/such (bundled machines: h100-x2, h200-x4)"),
         (["audit", "--fail-on", "bad"], "'bad' is not one of"),
         (["audit", "-s", "no-such-check"], "no check matches no-such-check"),
         (["audit", "--facts", MACHINE, "-s", "no-such-check"], "no check matches no-such-check"),

@@ -18,7 +18,7 @@ from nodetune.foundation import paths
 from nodetune.guard.deploy.nodes import NodeAnswer
 from nodetune.guard.deploy.playbooks import GuardReport
 from nodetune.guard.deploy.resume import Fate
-from nodetune.remediation.ansible import Event, Outcome
+from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.remediation.outcomes import StepOutcome
 from nodetune.report import apply_rows, rows, verify_rows
 from nodetune.report.text import apply, audit, guard

@@ -7,9 +7,9 @@ import pytest
 from nodetune.cli import failed_hosts as failed
 from nodetune.cli.failed_hosts import FailedError
 from nodetune.foundation import paths
-from nodetune.hosts import inventory
-from nodetune.hosts.inventory import InventoryError
-from nodetune.hosts.target import ConnectionOptions
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.inventory import selection
+from nodetune.hosts.patterns import InventoryError
 from tests.support.commandline import nodetune
 
 
@@ -118,12 +118,12 @@ def test_only_the_hosts_that_failed_are_worked_on(here, command):
 
 def test_the_limit_counts_too(here):
     options = ConnectionOptions(inventory="gpu[1-4]", limit="gpu[1-2]", only=frozenset({"gpu2", "gpu3"}))
-    assert [target.name for target in inventory.selected(options)] == ["gpu2"]
+    assert [target.name for target in selection.selected(options)] == ["gpu2"]
 
 
 def test_hosts_outside_the_selection_are_an_error(here):
     with pytest.raises(InventoryError, match=r"none of its hosts are selected \(gpu9\): select them with -i"):
-        inventory.selected(ConnectionOptions(inventory="gpu[1-4]", only=frozenset({"gpu9"})))
+        selection.selected(ConnectionOptions(inventory="gpu[1-4]", only=frozenset({"gpu9"})))
 
 
 @pytest.mark.parametrize("command", ["audit", "apply", "facts"])

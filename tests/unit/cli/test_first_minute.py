@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from nodetune.cli import proposed_options
 from nodetune.cli.main import group
 from nodetune.foundation import paths
-from nodetune.hosts.target import ConnectionOptions
+from nodetune.hosts.connection_options import ConnectionOptions
 
 MACHINE = "h200-x4"
 

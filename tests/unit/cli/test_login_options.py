@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from nodetune.audit.request import CollectRequest
 from nodetune.cli import host_options, proposed_options, requests
 from nodetune.cli.main import group
-from nodetune.hosts import inventory
-from nodetune.hosts.inventory import InventoryError
-from nodetune.hosts.target import ConnectionOptions, Vault
+from nodetune.hosts.connection_options import ConnectionOptions, Vault
+from nodetune.hosts.inventory import selection
+from nodetune.hosts.patterns import InventoryError
 from nodetune.remediation.runs.connection import RECORDED, connection_record
 from tests.support.commandline import nodetune
 
@@ -56,12 +56,12 @@ def parsed(*words, typed=""):
 
 
 def user(reach):
-    (target,) = inventory.selected(reach)
+    (target,) = selection.selected(reach)
     return target.user or target.problem
 
 
 def test_key_and_port_hold_for_every_host():
-    (target,) = inventory.selected(ConnectionOptions(inventory="gpu1", private_key="id", port=2222))
+    (target,) = selection.selected(ConnectionOptions(inventory="gpu1", private_key="id", port=2222))
     assert (target.key_file, target.port) == ("id", 2222)
 
 
@@ -125,14 +125,14 @@ def test_a_typed_password_is_in_no_argument_variable_or_file(here):
     )
     looks.chmod(0o755)
     reach = parsed("-i", "./looks.py", "--ask-vault-pass", typed=f"{SECRET}\n")
-    assert [target.name for target in inventory.selected(reach)] == ["none"]
+    assert [target.name for target in selection.selected(reach)] == ["none"]
     assert SECRET not in repr(reach)
 
 
 def test_the_descriptors_of_a_vault_are_closed(here):
     reach = parsed("-i", "hosts.yml", "--vault-password-file", "pass")
     before = sorted(os.listdir("/proc/self/fd"))
-    inventory.selected(reach)
+    selection.selected(reach)
     assert sorted(os.listdir("/proc/self/fd")) == before
 
 

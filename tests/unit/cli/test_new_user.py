@@ -13,8 +13,8 @@ from nodetune.foundation import UserError
 from nodetune.guard.deploy import cluster
 from nodetune.guard.deploy.install import PreparedInstall
 from nodetune.guard.node.scontrol import ScontrolError
-from nodetune.remediation.ansible import Event, Outcome
-from nodetune.remediation.runs import Run, listing
+from nodetune.remediation.ansible.events import Event, Outcome
+from nodetune.remediation.runs.record import Run, listing
 from nodetune.report import markdown
 from nodetune.report.text import apply, audit, guard, runs
 from nodetune.report.text.lines import Lines

@@ -9,7 +9,8 @@ import pytest
 from nodetune.cli import last_results, overview
 from nodetune.foundation import paths
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
-from nodetune.remediation import runs
+from nodetune.remediation.runs import record
+from nodetune.remediation.runs.record import Run
 from tests.support.commandline import nodetune
 
 MACHINE = paths.bundled("facts/recorded") / "h200-x4.json"
@@ -34,8 +35,8 @@ def shown():
     return dict(overview.lines())
 
 
-def record(command="apply", code=OK, outcomes=(), hosts=("gpu1", "gpu2")):
-    run = runs.Run.create(command, {}, hosts)
+def run_of(command="apply", code=OK, outcomes=(), hosts=("gpu1", "gpu2")):
+    run = Run.create(command, {}, hosts)
     run.save("outcomes", [{"outcome": each} for each in outcomes])
     run.finish(code)
     return run
@@ -63,7 +64,7 @@ def test_an_audit_is_followed_by_the_plan_for_its_findings(facts):
 
 
 def test_it_is_at_most_ten_lines_of_bounded_length():
-    record(outcomes=["fixed"] * 5000, hosts=[f"{number}-gpu" * 9 for number in range(500)])
+    run_of(outcomes=["fixed"] * 5000, hosts=[f"{number}-gpu" * 9 for number in range(500)])
     last_results.keep("audit", "-i prod " * 500, AUDIT)
     last_results.keep("verify", "-i prod", {"hosts": 3, "lost": 1, "short": 1})
     last_results.keep("guard status", "", {"nodes": 4, "lost": 1, "modes": {"enforce": 3}, "drained": 0})
@@ -76,7 +77,7 @@ def test_each_line_says_what_was_found():
     last_results.keep("audit", "-i prod -b", AUDIT)
     last_results.keep("verify", "-i prod", {"hosts": 3, "lost": 1, "short": 1})
     last_results.keep("guard status", "", {"nodes": 4, "lost": 1, "modes": {"enforce": 3}, "drained": 2})
-    run = record(outcomes=["fixed", "fixed", "pending reboot"])
+    run = run_of(outcomes=["fixed", "fixed", "pending reboot"])
     found = shown()
     assert found["audit"].endswith(
         "-i prod -b: 128 hosts, 2 not reached: 3 high, 9 low findings; worst: gpu-lost on gpu017"
@@ -89,14 +90,14 @@ def test_each_line_says_what_was_found():
 def test_a_run_that_failed_comes_first():
     last_results.keep("audit", "-i prod", AUDIT)
     older(last_results._path("audit"), 60)
-    run = record(code=END_STATE_MISSED)
+    run = run_of(code=END_STATE_MISSED)
     assert shown()["next"] == f"nodetune runs show {run.id}"
 
 
 def test_after_changes_the_hosts_are_audited_again():
     last_results.keep("audit", "-i prod", AUDIT)
     older(last_results._path("audit"), 60)
-    record()
+    run_of()
     assert shown()["next"] == "nodetune audit -i prod"
 
 
@@ -169,8 +170,8 @@ def test_where_nothing_can_be_written_the_audit_is_as_ever(facts, tmp_path, monk
 
 
 def test_rollbacks_and_provisions_are_runs_too():
-    record("guard install")
+    run_of("guard install")
     assert overview.lines() == []
-    record("rollback")
+    run_of("rollback")
     assert "rollback" in shown()
-    assert time.time() - overview._started(runs.listing()[0]) < 60
+    assert time.time() - overview._started(record.listing()[0]) < 60

@@ -12,7 +12,7 @@ from nodetune.audit import run
 from nodetune.cli.main import group
 from nodetune.cli.terminal import Terminal
 from nodetune.hosts.target import Target
-from nodetune.remediation.ansible import Event, Outcome
+from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.report.text import apply as text_apply
 from nodetune.report.text.host_names import causes
 from nodetune.report.text.lines import Lines, console

@@ -14,7 +14,7 @@ import pytest
 
 from nodetune.cli import progress, progress_bar, verbosity
 from nodetune.foundation import paths
-from nodetune.remediation.ansible import Event
+from nodetune.remediation.ansible.events import Event
 from tests.support.commandline import nodetune
 from tests.support.documents import valid
 

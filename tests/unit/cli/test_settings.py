@@ -147,6 +147,9 @@ def test_another_file_is_read_where_the_variable_names_it(here, tmp_path):
         ("yes = true\n", "nodetune.toml:1: unknown setting 'yes': nodetune config lists them"),
         ("\n[tool]\nx = 1\n", "nodetune.toml:2: unknown setting 'tool'"),
         ('forks = "4"\n', "nodetune.toml:1: forks: write a whole number"),
+        (f"forks = {'9' * 5000}\n", "nodetune.toml: not TOML: Exceeds the limit"),
+        ('site = "a\\u0000b"\n', "nodetune.toml:1: site: write a text"),
+        ('user = "a\\u0000b"\n', "nodetune.toml:1: user: write a text"),
         ("forks = true\n", "nodetune.toml:1: forks: write a whole number"),
         ("become = 1\n", "nodetune.toml:1: become: write true or false"),
         ("inventory = [1]\n", 'nodetune.toml:1: inventory: write a text in quotes: "…"'),
@@ -328,3 +331,10 @@ def test_what_is_imported_first_does_not_change_the_settings(here, first):
     code = f"import nodetune.cli.{first}; from nodetune.cli import main; main.main()"
     done = subprocess.run([sys.executable, "-c", code, "config"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", nodetune("config").stdout)
+
+
+@pytest.mark.parametrize("words", [("--timeout", "nan"), ()])
+def test_a_time_that_is_no_number_is_refused(here, words):
+    done = nodetune("audit", "--facts", MACHINE, *words, env={} if words else {"NODETUNE_TIMEOUT": "nan"})
+    assert done.returncode == 2
+    assert "nan is not in the range 1<=x<=3600" in done.stderr

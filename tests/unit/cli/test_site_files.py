@@ -219,3 +219,10 @@ def test_a_run_names_the_first_error_and_how_to_see_all(cli, site):
     assert done.exit_code == 2
     assert f"{given} line 5: unknown check 'numa-balancing-no'" in done.output
     assert f"(and 3 more: nodetune profile validate {given})" in done.output
+
+
+def test_aliases_that_multiply_are_one_line(cli, site):
+    levels = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 10))
+    done = cli("profile", "validate", site(f"l0: &l0 [x]\n{levels}"))
+    assert done.exit_code == 2
+    assert "not YAML: more than 100000 parts with its aliases" in done.output

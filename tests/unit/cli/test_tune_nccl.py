@@ -9,7 +9,7 @@ import yaml
 from click.testing import CliRunner
 
 from nodetune.cli import requests
-from nodetune.cli.commands._tune import _nccl as _tune_nccl
+from nodetune.cli.commands._tune import nccl as _tune_nccl
 from nodetune.tune.benches import nccl_tuner
 from nodetune.tune.benches.nccl import NcclBench
 from nodetune.tune.benches.nccl_cases import NcclRequest
@@ -122,7 +122,7 @@ def tune(*words):
     @_tune_nccl.options
     @_tune_nccl._study.options
     def command(request, job_profile, output_format, output):
-        found.append(_tune_nccl.tuned(request, job_profile, output_format, output))
+        found.append(_tune_nccl._tuned(request, job_profile, output_format, output))
 
     result = CliRunner().invoke(command, words)
     assert found, result.output

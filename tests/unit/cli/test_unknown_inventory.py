@@ -4,7 +4,7 @@ import pytest
 
 from nodetune.cli.main import group
 from nodetune.facts.document import FactsError
-from nodetune.hosts.inventory import InventoryError
+from nodetune.hosts.patterns import InventoryError
 
 NAME = "nodetune-test-no-such-name"
 

@@ -8,7 +8,7 @@ import pytest
 
 from nodetune.cli import verbosity
 from nodetune.cli.progress import Progress
-from nodetune.remediation.ansible import Event
+from nodetune.remediation.ansible.events import Event
 from tests.support.commandline import nodetune
 
 HERE = ("-i", "localhost", "-s", "max-map-count-low", "--fail-on", "never")

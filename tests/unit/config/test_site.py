@@ -199,7 +199,7 @@ def test_a_check_that_is_named_counts_over_a_pattern(files):
         ),
         (
             "add:\n  - {id: site-a, sysctl: vm.swappiness, accept: 1, set: 1, manual: Pray.}\n",
-            "line 2: manual is for fact and file, which nodetune does not fix: remove it",
+            "line 2: manual is for fact, file, xid, which nodetune does not fix: remove it",
         ),
         ("add:\n  - {id: site-a, sysctl: vm/x, accept: 1}\n", "line 2: sysctl must be the name of a kernel parameter"),
         (
@@ -228,3 +228,10 @@ def test_all_errors_of_a_file_are_found(files):
     lines = [each.line for each in caught.value.problems]
     assert lines == [1, 3, 4, 4, 5, 6, 8, 9, 9, 10, 10, 12, 12, 13], [str(each) for each in caught.value.problems]
     assert str(caught.value).endswith("more: nodetune profile validate " + str(caught.value).split(" line ")[0] + ")")
+
+
+@pytest.mark.parametrize("word", ["manual", "repair"])
+def test_a_check_of_a_site_says_who_must_act(files, word):
+    found = files(f"add:\n  - {{id: site-a, fact: gpu.count, accept: 8, {word}: Seat it again.}}\n")
+    remedy = judged(found, "gpu01", "site-a").remedy
+    assert (remedy.steps, remedy.repair) == ("Seat it again.", word == "repair")

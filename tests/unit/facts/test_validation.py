@@ -10,12 +10,11 @@ from nodetune import checks
 from nodetune.api.model import Absent, Each, Unread, Value
 from nodetune.audit import evaluate, gpu_users
 from nodetune.audit.selection import ALWAYS, Selection
-from nodetune.facts import document, validation
+from nodetune.facts import document, machine, validation
 from nodetune.facts.shapes import LONGEST_TEXT, MOST
 from nodetune.foundation import paths
 from nodetune.guard.deploy import gres, nodes
 from nodetune.provision import decide, package_data
-from nodetune.verify import machine
 
 DATA = Path(__file__).parents[2] / "data"
 MACHINES = sorted([*(DATA / "synthetic").glob("*.json"), *paths.bundled("facts/recorded").glob("*.json")])

@@ -186,3 +186,11 @@ def test_a_mistake_of_the_user_is_not_a_hosts(folder, monkeypatch):
     monkeypatch.setattr(auditor.Auditor, "result", lambda *_: raises(UserError("no such profile")))
     with pytest.raises(UserError, match="no such profile"):
         audited(folder)
+
+
+@pytest.mark.parametrize(("work", "says"), ODD.values(), ids=ODD)
+def test_a_single_file_has_the_limits_of_many(folder, monkeypatch, work, says):
+    monkeypatch.setattr(auditor, "LONGEST_SECONDS", 0.3)
+    monkeypatch.setattr(auditor.Auditor, "result", lambda *_: work())
+    (found,) = auditor.audit_files(Saved(folder / "gpu003.json"), Selection(select=("max-map-count-low",)))
+    assert (found.state, found.message) == ("bad facts", says)

@@ -180,7 +180,16 @@ class Ended:
 
 
 RECOVERY = """
-_field_values = nvmlDeviceGetFieldValues
+_field_values, _architecture = nvmlDeviceGetFieldValues, nvmlDeviceGetArchitecture
+
+
+def nvmlDeviceGetArchitecture(handle):
+    import os
+    path = "%s/architecture" % (os.environ.get("NODETUNE_NVML_RUN") or "/run/nodetune-nvml")
+    if not os.path.exists(path):
+        return _architecture(handle)
+    with open(path) as file:
+        return int(file.read())
 
 
 def nvmlDeviceGetFieldValues(handle, wanted):
@@ -195,11 +204,11 @@ def nvmlDeviceGetFieldValues(handle, wanted):
                 each.value.uiVal = int(file.read())
     return found
 """
-DRAIN_AND_RESET = "4"
+DRAIN_AND_RESET, AMPERE = "4", "7"
 
 
 def plant_recovery(folder):
-    """Let gpuN/recovery_action of the substitute's folder tell what the driver asks for: its library has that recorded."""
+    """Let gpuN/recovery_action and architecture of the substitute's folder tell what its library has recorded (Hopper)."""
     path = folder / "pynvml.py"
     path.write_text(payload.pynvml_source() + RECOVERY)
     compileall.compile_file(path, quiet=1)

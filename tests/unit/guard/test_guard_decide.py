@@ -73,7 +73,7 @@ def test_a_healthy_node_passes_with_all_its_gpus():
 def test_a_fault_of_the_jobs_gpu_is_blamed_and_named():
     found = decided({"gpu.recovery_action": each(["none", "reset the GPU", "none"])}, gpus="1")
     assert found.verdict == "fail"
-    assert found.reason == "nodetune: gpu-recovery-needed: GPU1: reset the GPU"
+    assert found.reason == "nodetune: gpu-recovery-needed: GPU1 0000:02:00.0: reset the GPU"
 
 
 def test_a_fault_of_a_peer_is_told_and_does_not_count():
@@ -95,7 +95,7 @@ def running(*lists):
 
 def test_a_gpu_due_for_a_reset_holds_its_jobs_on_an_idle_node():
     found = decided({**DUE, **running([], [], [])}, gpus="1")
-    said = "nodetune: gpu-recovery-needed: GPU1: drain and reset the GPU, which no program uses now"
+    said = "nodetune: gpu-recovery-needed: GPU1 0000:02:00.0: drain and reset the GPU, which no program uses now"
     assert (found.verdict, found.reason) == ("fail", said)
     assert decided({**DUE, **running([], [], [])}, gpus="0").verdict == "pass"
 
@@ -104,6 +104,13 @@ def test_a_gpu_due_for_a_reset_holds_its_jobs_on_an_idle_node():
 def test_a_gpu_due_for_a_reset_waits_for_programs_of_the_node(at):
     lists = [[PROCESS] if gpu == at else [] for gpu in range(3)]
     assert decided({**DUE, **running(*lists)}, gpus="1").verdict == "pass"
+
+
+@pytest.mark.parametrize(("at", "gpus", "verdict"), [(0, "1", "fail"), (1, "1", "pass"), (0, "0", "pass")])
+def test_from_hopper_on_only_programs_of_the_gpu_itself_count(at, gpus, verdict):
+    lists = [[PROCESS] if gpu == at else [] for gpu in range(3)]
+    changes = {**DUE, **running(*lists), "gpu.architecture": each(["hopper"] * 3)}
+    assert decided(changes, gpus=gpus).verdict == verdict
 
 
 def test_programs_that_cannot_be_read_hold_no_job():
@@ -140,7 +147,7 @@ def test_a_gpu_that_another_driver_has_is_not_counted():
 
 
 def test_a_lost_gpu_counts_only_if_the_jobs_number_is_missing():
-    assert decided(lost(1), gpus="1").reason == "nodetune: gpu-lost: GPU1: GPU is lost"
+    assert decided(lost(1), gpus="1").reason == "nodetune: gpu-lost: GPU1 0000:02:00.0: GPU is lost"
     assert decided(lost(1), gpus="0,2").verdict == "pass"
     assert decided(lost(0, 1), gpus="1").verdict == "fail"
 
@@ -228,7 +235,7 @@ def test_a_policy_may_accept_what_the_check_does_not():
 
 def test_a_reason_is_one_short_plain_line():
     words = "bad \n\x1b[31m news · ✓ " + "x" * 500
-    reason = decide.log.reason([Finding("gpu-lost", "fail", "critical", observed=words)])
+    reason = decide.log.reason([Finding("gpu-lost", "fail", "critical", observed=words)], ())
     assert reason.startswith("nodetune: gpu-lost: bad ")
     assert len(reason) <= 200
     assert reason.isascii() and reason.isprintable()

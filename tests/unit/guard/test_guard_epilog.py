@@ -31,6 +31,19 @@ def test_growth_is_only_what_is_new_since_a_reading():
     assert "unread" in epilog.since({"unread": "busy"}, {"value": 3})
 
 
+def test_only_xids_after_the_first_reading_are_new():
+    def xid(number, first, time, count, bdf="0000:3b:00.0"):
+        return {"bdf": bdf, "xid": number, "first": first, "time": time, "count": count, "text": ""}
+
+    before = {"value": [xid(79, 1.0, 1.0, 1), xid(45, 2.0, 9.0, 7)]}
+    flood = [xid(79, 1.0, 1.0, 1), xid(45, 2.0, 30.0, 11767), xid(95, 29.0, 29.0, 1)]
+    assert epilog.since(before, {"value": flood}) == {"value": [xid(45, 2.0, 30.0, 11760), xid(95, 29.0, 29.0, 1)]}
+    lost = [xid(45, 5.0, 9.0, 3)]
+    assert epilog.since(before, {"value": lost}) == {"value": []}, "the log lost the first ones"
+    earlier = {"value": [{"bdf": "0000:3b:00.0", "xid": 79, "time": 1.0, "text": ""}]}
+    assert epilog.since(earlier, {"value": flood[:2]}) == {"value": flood[1:2]}, "a snapshot of an earlier version"
+
+
 @pytest.fixture
 def left():
     """left(user): a process of this user that a job left behind."""

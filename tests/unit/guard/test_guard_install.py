@@ -18,7 +18,7 @@ from nodetune.api.model import Absent, Value
 from nodetune.config import profile
 from nodetune.facts import document
 from nodetune.guard.deploy import archive as parts
-from nodetune.guard.deploy import gres, node_changes, policy_diff, slurm_conf
+from nodetune.guard.deploy import gres, node_changes, slurm_conf
 from nodetune.guard.deploy import paths as deploy_paths
 from nodetune.guard.deploy import policy as policies
 from nodetune.guard.node import metrics
@@ -122,12 +122,12 @@ def test_a_diff_names_new_gates_and_changed_rules():
     dropped = before["checks"].pop()["id"]
     before["checks"][0]["severity"] = "low"
     before["checks"].append({**before["checks"][0], "id": "gone-since"})
-    found = policy_diff.compare(before, after)
+    found = policies.compare(before, after)
     assert (found.gates, found.gates_no_more) == ((dropped,), ("gone-since",))
     assert found.judged_otherwise == (before["checks"][0]["id"],)
     assert found.settings == (("mode", "observe", "enforce"),)
-    assert not policy_diff.compare(after, after)
-    assert policy_diff.compare({}, after).settings == ()
+    assert not policies.compare(after, after)
+    assert policies.compare({}, after).settings == ()
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ OWN = {
     "file": "{id: site-own, file: /etc/motd, accept: {matches: hello}, severity: critical%s}",
     "sysctl": "{id: site-own, sysctl: vm.swappiness, accept: 1, severity: critical%s}",
     "service": "{id: site-own, service: nvidia-persistenced, accept: enabled, severity: critical%s}",
+    "xid": "{id: site-own, xid: 31, accept: {at_most: 19}, severity: critical%s}",
     "kernel_arg": "{id: site-own, kernel_arg: iommu, accept: pt, severity: critical%s}",
 }
 

@@ -10,7 +10,7 @@ from nodetune.api.model import Absent, HostFacts, HostResult, Value
 from nodetune.guard.deploy import cluster, node_state, resume, status
 from nodetune.guard.deploy.paths import POLICY
 from nodetune.guard.node.scontrol import Node
-from nodetune.hosts.target import ConnectionOptions
+from nodetune.hosts.connection_options import ConnectionOptions
 
 NOW = int(time.mktime(time.strptime("2026-11-21T10:00:00", "%Y-%m-%dT%H:%M:%S")))
 REASON = "nodetune: gpu-lost: GPU0: NVML: GPU is lost"

@@ -40,6 +40,7 @@ def end_of_job(node):
 
 
 def test_an_epilog_drains_for_no_reset_while_a_job_computes(node, of_other_job):
+    assert of_other_job.poll() is None
     ended = end_of_job(node)
     assert ended == (0, "nodetune: pass\n")
     assert not (node.run_folder / "failed" / "7.json").exists()
@@ -52,7 +53,21 @@ def test_an_epilog_drains_for_a_reset_once_the_gpus_are_idle(node, of_other_job)
     assert node.record()["checks"] == ["gpu-recovery-needed"]
 
 
-def test_a_job_on_that_gpu_may_start_while_another_job_computes(node, of_other_job):
+def test_a_health_check_waits_for_the_whole_node(node, of_other_job):
+    assert node.call("health").said == "nodetune: pass\n"
+    of_other_job.stdin.close()
+    of_other_job.wait()
+    assert node.call("health").said.startswith(DUE.strip())
+
+
+def test_only_a_job_on_the_gpu_that_waits_for_its_reset_is_held(node, of_other_job):
+    assert of_other_job.poll() is None
+    assert node.call("prolog", job="9", gpus="0").code == 1
+    assert node.call("prolog", job="10", gpus="2").code == 0
+
+
+def test_before_hopper_that_job_may_start_while_another_computes(node, of_other_job):
+    (node.library / "architecture").write_text(install.AMPERE)
     assert node.call("prolog", job="9", gpus="0").code == 0
     of_other_job.stdin.close()
     of_other_job.wait()

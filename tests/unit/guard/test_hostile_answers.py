@@ -3,7 +3,7 @@
 import pytest
 
 from nodetune.guard.deploy import playbooks
-from nodetune.remediation.ansible import Event, Outcome
+from nodetune.remediation.ansible.events import Event, Outcome
 
 FOLDER = "/opt/nodetune/guard/0.1.0-0123456789abcdef"
 

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from nodetune.hosts import patterns
-from nodetune.hosts.inventory import InventoryError, cache, programs, targets
+from nodetune.hosts.inventory import cache, programs
+from nodetune.hosts.inventory.selection import targets
+from nodetune.hosts.patterns import InventoryError
 from nodetune.remediation.runs.connection import lasting_inventory
 
 pytestmark = pytest.mark.slow  # each reads an inventory with Ansible, in a process of its own
@@ -125,7 +127,7 @@ def test_what_is_no_host_is_refused(spec):
 
 
 def test_a_list_of_hosts_needs_no_ansible():
-    code = "import sys; from nodetune.hosts.inventory import targets; targets('gpu[1-9]', '!gpu3'); targets(None); assert 'ansible' not in sys.modules"
+    code = "import sys; from nodetune.hosts.inventory.selection import targets; targets('gpu[1-9]', '!gpu3'); targets(None); assert 'ansible' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": SOURCE})
 
 
@@ -591,7 +593,7 @@ def test_elsewhere_a_slow_script_is_waited_for_in_silence(write, tmp_path):
 
 def listing(errors):
     """A process that prints the hosts of ./dynamic."""
-    code = "from nodetune.hosts.inventory import targets; print([each.name for each in targets('./dynamic')])"
+    code = "from nodetune.hosts.inventory.selection import targets; print([each.name for each in targets('./dynamic')])"
     words = [sys.executable, "-c", code]
     environment = {**os.environ, "PYTHONPATH": SOURCE}
     return subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
@@ -642,7 +644,7 @@ def write_cached(write, monkeypatch, tmp_path):
 
 
 def forbid(monkeypatch):
-    def ask(*_):
+    def ask(*_, **_more):
         raise InventoryError(ANSIBLE_IS_NOT_STARTED)
 
     monkeypatch.setattr(programs, "ask", ask)

@@ -8,9 +8,9 @@ import platform
 
 import pytest
 
+from nodetune.facts import machine
 from nodetune.measurements import clock, memory, memory_latency, numa, on_cpus, wakeup
 from nodetune.measurements import report as reporting
-from nodetune.verify import machine
 from nodetune.verify.evaluate import judge
 from nodetune.verify.model import SHORT, Figure
 from tests.unit.measurements.test_verify_host import measured

@@ -105,7 +105,7 @@ def test_without_gdsio_or_a_gpu_it_is_skipped(tmp_path, monkeypatch):
     monkeypatch.setattr(disk_gds, "PLACES", ())
     with pytest.raises(reporting.SkipError, match="gds-tools"):
         disk_gds.measure({"dir": str(tmp_path)}, None)
-    monkeypatch.setattr(disk_gds, "_names", lambda _: [])
+    monkeypatch.setattr(disk_gds.files, "names", lambda _: [])
     with pytest.raises(reporting.SkipError, match="no NVIDIA GPU"):
         disk_gds.numbers({})
 

@@ -287,7 +287,7 @@ def test_the_algorithm_ignores_our_own_small_collectives():
     log.feed(recorded("log-p2p.txt"))
     assert log.chosen("AllReduce", 64 << 20) == {"algorithm": "RING", "protocol": "SIMPLE", "channels": 24}
     assert log.chosen("AllReduce", 4)["protocol"] == "LL"
-    assert log.chosen("AllGather", nccl_ops.logged_bytes("all_gather", 64 << 20, 2))["algorithm"] == "RING"
+    assert log.chosen("AllGather", nccl_ops.share("all_gather", 64 << 20, 2))["algorithm"] == "RING"
     assert log.chosen("AllReduce", 1 << 30) == {}
     assert log.version == "2.28.9"
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
+from nodetune.hosts.target import Target
 from nodetune.measurements import nccl_team
 from nodetune.measurements.report import MeasurementError, SkipError
 from nodetune.remote import payload

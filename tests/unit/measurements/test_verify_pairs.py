@@ -11,7 +11,8 @@ from itertools import combinations
 
 import pytest
 
-from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
+from nodetune.hosts.target import Target
 from nodetune.measurements import pairs, rdma, tcp, tool
 from nodetune.measurements import report as reporting
 from nodetune.remote import payload

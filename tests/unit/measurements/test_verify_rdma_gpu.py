@@ -9,9 +9,10 @@ import os
 
 import pytest
 
+from nodetune.facts import machine
 from nodetune.measurements import numa, rdma, rdma_gpu, tool
 from nodetune.measurements import report as reporting
-from nodetune.verify import limits, machine
+from nodetune.verify import limits
 from nodetune.verify.model import Figure
 from nodetune.verify.suites import SuiteRequest
 from tests.unit.measurements.test_verify_perftest import device, recorded

@@ -113,3 +113,11 @@ def test_importing_it_does_not_import_subprocess():
     code = "import sys; from nodetune.onhost import command; sys.exit('subprocess' in sys.modules)"
     root = Path(__file__).parents[3]
     assert subprocess.run([sys.executable, "-S", "-c", code], cwd=root, check=False).returncode == 0
+
+
+def test_the_lines_of_a_command_come_until_its_time_is_over():
+    endless = "echo one; echo two; exec sleep 301.375"
+    came = list(command.lines(["/bin/sh", "-c", endless], 0.5))
+    assert came == ["one", "two"][: len(came)]
+    assert gone("301.375")
+    assert list(command.lines(["/bin/sh", "-c", "seq 99999; echo no >&2; exit 3"], 60))[-1] == "99999"

@@ -14,7 +14,7 @@ from nodetune_host.executor import DryRun, Executor
 from nodetune_host.journal import Journal
 from nodetune_host.problem import StopError
 
-from nodetune.remediation import builders
+from nodetune.remediation import host_changes
 from tests.support import killing
 
 
@@ -343,7 +343,7 @@ def test_a_run_killed_at_any_moment_can_be_rolled_back(home, tmp_path):
 
 
 def test_controller_and_host_agree_on_what_reverts_by_itself():
-    assert {kind for kind, each in vars(resources).items() if getattr(each, "TIMED", False)} == set(builders.TIMED)
+    assert {kind for kind, each in vars(resources).items() if getattr(each, "TIMED", False)} == set(host_changes.TIMED)
 
 
 def test_timed_changes_are_rolled_back_apart_from_slow_ones(do, home, tmp_path, monkeypatch):
@@ -464,7 +464,7 @@ class TestLock:
     def test_a_run_that_was_stopped_does_nothing_more_on_this_host(self, folder):
         with lock.Lock("first", folder) as first:
             first.take("anna@head1")
-            first.stop("GPU 0 is in use")
+            first.mark(stopped="GPU 0 is in use")
             with pytest.raises(StopError, match="not tried, after an earlier step: GPU 0 is in use"):
                 first.keep()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodetune.remediation.ansible import Event, Outcome
+from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.report.text import apply
 
 

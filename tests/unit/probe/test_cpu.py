@@ -5,6 +5,8 @@ import stat
 
 import pytest
 
+from nodetune.probe import cpu_power, read
+
 CPU = "/sys/devices/system/cpu"
 ASKED = ["governor", "epp", "idle_states", "throttle_events"]
 
@@ -199,3 +201,61 @@ def test_thread_settings_are_found_where_they_hold_for_all(tree, collect):
         "/etc/profile.d/a.sh:1 KMP_AFFINITY": "granularity=fine,compact,1,0",
         "/etc/profile.d/b.csh:1 MKL_NUM_THREADS": "8",
     }
+
+
+RAPL, HWMON = "/sys/class/powercap/intel-rapl:0/", "/sys/class/hwmon/"
+ZONE = {
+    RAPL + "name": "package-0\n",
+    RAPL + "enabled": "1\n",
+    RAPL + "constraint_0_name": "short_term\n",
+    RAPL + "constraint_0_power_limit_uw": "900000000\n",
+    RAPL + "constraint_1_name": "long_term\n",
+    RAPL + "constraint_1_power_limit_uw": "250000000\n",
+    RAPL + "constraint_1_max_power_uw": "350000000\n",
+    RAPL + "intel-rapl:0:0/name": "dram\n",
+}
+
+
+def power_limits(tree, files):
+    tree(files)
+    return cpu_power.limits()
+
+
+def test_the_power_limit_of_a_package_is_that_of_its_long_term(tree):
+    assert power_limits(tree, ZONE) == {
+        "value": {"package-0 (intel-rapl:0)": {"limit_uw": 250000000, "max_uw": 350000000}}
+    }
+
+
+@pytest.mark.parametrize("lacking", [{"enabled": "0\n"}, {"constraint_1_max_power_uw": "0\n"}, {"name": "psys\n"}])
+def test_a_zone_that_limits_nothing_has_no_limit(tree, lacking):
+    assert "absent" in power_limits(tree, {**ZONE, **{RAPL + name: text for name, text in lacking.items()}})
+
+
+def test_limits_of_amd_and_grace_come_from_their_power_meters(tree):
+    grace, amd = HWMON + "hwmon1/", HWMON + "hwmon3/"
+    files = {grace + "name": "power_meter\n", grace + "device/power1_oem_info": "Grace Power Socket 0\n"}
+    files |= {grace + "device/power1_cap": "200000000\n", grace + "device/power1_cap_max": "300000000\n"}
+    files |= {
+        amd + "name": "amd_hsmp_hwmon\n",
+        amd + "power1_cap": "400000000\n",
+        amd + "power1_cap_max": "500000000\n",
+    }
+    files |= {
+        HWMON + "hwmon4/name": "amdgpu\n",
+        HWMON + "hwmon4/power1_cap": "1\n",
+        HWMON + "hwmon4/power1_cap_max": "2\n",
+    }
+    assert power_limits(tree, files)["value"] == {
+        "Grace Power Socket 0 (hwmon1)": {"limit_uw": 200000000, "max_uw": 300000000},
+        "amd_hsmp_hwmon (hwmon3)": {"limit_uw": 400000000, "max_uw": 500000000},
+    }
+
+
+def test_a_limit_that_may_not_be_read_is_unread(tree, monkeypatch):
+    def denied(path, *_):
+        raise PermissionError(13, "Permission denied", path)
+
+    tree(ZONE)
+    monkeypatch.setattr(cpu_power, "_number", denied)
+    assert "permission denied" in read.tried(cpu_power.limits)["unread"]

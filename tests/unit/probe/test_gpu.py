@@ -4,9 +4,12 @@ import resource
 import shutil
 import subprocess
 import sys
+import types
 
+import pynvml
 import pytest
 
+from nodetune.probe import gpu_facts
 from tests.support import fake_pynvml
 
 NOT_SUPPORTED, NO_PERMISSION, DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND = 3, 4, 9, 12
@@ -49,6 +52,34 @@ def test_a_healthy_node_reads_as_nvidia_smi_shows_it(nvml):
     assert values(facts["gpu.recovery_action"]) == same("none")
     assert values(facts["gpu.access"]) == same("ok")
     assert facts["gpu.bdf"]["each"]["GPU4"] == {"value": "0000:00:0a.0"}
+
+
+VGPU, LICENCES = 2, "nvmlDeviceGetGridLicensableFeatures_v4"
+
+
+def licences(*states):
+    """NVML's own structure with one feature for each state."""
+    told = pynvml.c_nvmlGridLicensableFeatures_v4_t(isGridLicenseSupported=1, licensableFeaturesCount=len(states))
+    for feature, state in zip(told.gridLicensableFeatures, states, strict=False):
+        feature.featureState, feature.featureEnabled, feature.productName = state, 1, b"NVIDIA Virtual Compute Server"
+    return told
+
+
+@pytest.mark.parametrize(("states", "licensed"), [((0,), False), ((1,), True), ((0, 1), True), ((), False)])
+def test_a_vgpu_tells_whether_it_has_its_licence(nvml, states, licensed):
+    facts = nvml({"nvmlDeviceGetVirtualizationMode": VGPU, LICENCES: licences(*states)}, count=1)
+    product = "NVIDIA Virtual Compute Server" if states else ""
+    assert values(facts["gpu.vgpu_license"]) == {"GPU0": {"licensed": licensed, "product": product}}
+
+
+def test_only_a_vgpu_is_asked_for_its_licence(nvml):
+    facts = nvml(count=1)
+    assert "absent" in facts["gpu.vgpu_license"]["each"]["GPU0"]
+    assert not [call for call in nvml.replay.calls if call.startswith(LICENCES)]
+    unneeded = nvml(
+        {"nvmlDeviceGetVirtualizationMode": VGPU, LICENCES: pynvml.c_nvmlGridLicensableFeatures_v4_t()}, count=1
+    )
+    assert "absent" in unneeded["gpu.vgpu_license"]["each"]["GPU0"]
 
 
 def test_wanted_zeros_are_values(nvml):
@@ -188,6 +219,33 @@ def test_errors_of_a_reading_are_absent_or_unread_by_kind(nvml):
     assert "Unknown Error" in facts["gpu.memory_total"]["each"]["GPU5"]["unread"]
     assert facts["gpu.memory_total"]["each"]["GPU6"] == {"value": 143771 << 20}
     assert "Unknown Error" in facts["gpu.recovery_action"]["each"]["GPU0"]["unread"]
+
+
+def rates(percent):
+    return {"gpu": percent, "memory": 0}
+
+
+def test_load_without_a_program_is_looked_at_twice(nvml, monkeypatch):
+    pauses, answers = [], {f"nvmlDeviceGetUtilizationRates GPU{index}": rates(100) for index in (1, 2, 3)}
+    answers["nvmlDeviceGetUtilizationRates"] = rates(3)
+    answers["nvmlDeviceGetComputeRunningProcesses GPU2"] = [types.SimpleNamespace(pid=7, usedGpuMemory=1)]
+
+    def pause(seconds):
+        pauses.append(seconds)
+        answers["nvmlDeviceGetUtilizationRates GPU3"] = rates(0)
+
+    monkeypatch.setattr(gpu_facts.time, "sleep", pause)
+    loads = nvml(answers, names=["load_without_program"], count=5)["gpu.load_without_program"]
+    assert values(loads) == {"GPU0": 3, "GPU1": 100, "GPU2": 0, "GPU3": 0, "GPU4": 3}
+    assert pauses == [gpu_facts.BETWEEN_LOOKS]
+
+
+def test_idle_gpus_cost_no_second_look(nvml, monkeypatch):
+    pauses = []
+    monkeypatch.setattr(gpu_facts.time, "sleep", pauses.append)
+    found = nvml({"nvmlDeviceGetUtilizationRates": rates(3)}, names=["load_without_program"])
+    assert values(found["gpu.load_without_program"]) == same(3)
+    assert pauses == []
 
 
 def test_mig_devices_are_counted_by_profile(nvml):

@@ -121,6 +121,27 @@ def test_no_nvidia_driver_is_absent(seen):
     assert all("absent" in facts["nvidia_" + name] for name in ("flavour", "module_version", "libraries"))
 
 
+def test_missing_device_files_of_unified_memory_are_named(seen, tree):
+    place = tree({"/dev/nvidia-uvm": "", "/usr/bin/nvidia-modprobe": ""})
+    (place / "usr/bin/nvidia-modprobe").chmod(0o755)
+    found = {"folder": "/dev", "missing": ["nvidia-uvm-tools"], "made_by": None}
+    assert seen({})["nvidia_uvm_files"] == {"value": found}
+    (place / "usr/bin/nvidia-modprobe").chmod(0o4755)
+    assert seen({})["nvidia_uvm_files"] == {"value": {**found, "made_by": "/usr/bin/nvidia-modprobe"}}
+    files = seen({"/run/nvidia/driver/dev/nvidia0": ""})["nvidia_uvm_files"]["value"]
+    assert files == {"folder": "/run/nvidia/driver/dev", "missing": ["nvidia-uvm", "nvidia-uvm-tools"], "made_by": None}
+
+
+def test_device_files_that_may_not_be_seen_are_unread(seen, tree, monkeypatch):
+    tree({"/dev/nvidia-uvm": ""})
+
+    def hidden(path, *_):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(kernel, "_status", hidden)
+    assert "permission denied" in seen({})["nvidia_uvm_files"]["unread"].lower()
+
+
 def test_only_the_library_behind_the_link_counts(seen):
     folder = "/usr/lib/x86_64-linux-gnu/"
     facts = seen(

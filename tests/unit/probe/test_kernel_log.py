@@ -18,7 +18,8 @@ def logged(tree, collect):
 
 def test_a_healthy_log_has_no_faults(logged):
     found = logged("Linux version 6.8.0", "mce: CPU0: Thermal monitoring enabled (TM1)", "nvme nvme0: 63/0/0 queues")
-    assert found == {f"kernel_log.{name}": [] for name in kernel_log.FACTS}
+    assert found.keys() == {f"kernel_log.{name}" for name in kernel_log.FACTS}
+    assert not any(found.values())
 
 
 def test_memory_that_ran_out_on_the_host_is_told_with_its_scope(logged):
@@ -86,6 +87,30 @@ def test_errors_of_the_firmware_are_told_by_severity_and_section(logged):
     assert [each["text"] for each in found] == ["memory error (recoverable)"]
 
 
+def test_an_unknown_section_of_the_firmware_is_told_too(logged):
+    found = logged(
+        "{1}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 9",
+        "{1}[Hardware Error]: event severity: recoverable",
+        "{1}[Hardware Error]:  Error 0, type: recoverable",
+        "{1}[Hardware Error]:   section type: unknown, e8ed898d-df16-43cc-8ecc-54f060ef157f",
+        "{1}[Hardware Error]:   section length: 0x30",
+        "[Hardware Error]: event severity: fatal",
+        "[Hardware Error]:   section type: unknown, 81212a96-09ed-4996-9471-8d729c8e69ed",
+    )["kernel_log.machine_checks"]
+    assert [each["text"] for each in found] == ["unknown, e8ed898d-df16-43cc-8ecc-54f060ef157f (recoverable)"]
+
+
+def test_uncorrected_errors_of_edac_are_told_with_the_module(logged):
+    uncorrected = "EDAC MC3: 1 UE memory read error on CPU_SrcID#0_MC#3_Chan#0_DIMM#0"
+    found = logged(
+        uncorrected + " (channel:0 slot:0 page:0x7e025e offset:0x400 grain:32 -  err_code:0x00a0:0x0090)",
+        "EDAC MC0: 2 CE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0 (channel:1 slot:0)",
+        "EDAC MC0: 0 UE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0 (channel:1 slot:0)",
+        "EDAC MC0: Giving out device to module skx_edac controller Skylake Socket#0 IMC#0",
+    )["kernel_log.machine_checks"]
+    assert [each["text"] for each in found] == [uncorrected]
+
+
 def test_nvme_timeouts_and_resets_are_told_by_controller(logged):
     found = logged(
         "nvme nvme3: I/O 114 QID 19 timeout, completion polled",
@@ -114,11 +139,9 @@ def test_the_log_is_read_once_for_all_families_of_a_reader(tree, monkeypatch):
 
 
 def test_a_record_of_several_lines_stays_one_in_the_journal(monkeypatch):
-    output = (
-        "[    2.000000] host kernel: NVRM: The NVIDIA GPU 0000:b3:00.0\n                 NVRM: fallen off the bus\n"
-    )
+    output = ("[    2.000000] host kernel: NVRM: The NVIDIA GPU 0000:b3:00.0", " " * 17 + "NVRM: fallen off the bus")
     monkeypatch.setattr(read, "find_tool", lambda name: "/usr/bin/" + name)
-    monkeypatch.setattr(read, "run", lambda *_: output)
+    monkeypatch.setattr(read, "lines", lambda *_: output)
     assert kernel_log._journal() == [(2.0, "NVRM: The NVIDIA GPU 0000:b3:00.0 NVRM: fallen off the bus")]
 
 

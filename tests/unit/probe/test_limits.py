@@ -47,6 +47,27 @@ def test_a_session_inherits_from_sshd_what_no_line_sets(tree, collect):
     }
 
 
+SANDBOX = LIMITS.replace("1024                 524288 ", "1                    1      ").replace("96365  ", "0      ")
+UNLIKE_THE_DAEMON = {
+    "zombie": {"/proc/8/status": "State:\tZ (zombie)\nUid:\t105\t105\t105\t105\n"},
+    "before the login": {"/proc/8/cmdline": "sshd: unknown [net]\0", "/proc/8/status": "Uid:\t105\t105\t105\t105\n"},
+    "session that outlived its daemon": {
+        "/proc/8/cmdline": "sshd: root [priv]\0",
+        "/proc/8/status": "Uid:\t0\t0\t0\t0\n",
+    },
+}
+
+
+@pytest.mark.parametrize("other", UNLIKE_THE_DAEMON)
+def test_limits_of_a_process_for_one_connection_do_not_count(tree, collect, other):
+    daemon = {"/proc/9/cmdline": "sshd: /usr/sbin/sshd -D [listener] 0 of 10-100 startups\0"}
+    child = {"/proc/8/comm": "sshd", "/proc/8/stat": "8 (sshd) Z 1 8", "/proc/8/limits": SANDBOX}
+    tree({**HOST, **daemon, **child, **UNLIKE_THE_DAEMON[other], "/proc/9/stat": "9 (sshd) S 1 9"})
+    found = collect("limits")
+    assert sessions(found, "nofile")["value"]["soft"] == 1024
+    assert sessions(found, "nproc")["value"]["soft"] == 96365
+
+
 def test_the_last_line_for_everyone_decides_and_is_named(tree, collect):
     tree(
         {

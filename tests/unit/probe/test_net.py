@@ -195,14 +195,21 @@ def test_driver_texts_end_at_their_zero_byte():
 
 def test_the_drivers_own_counters_go_by_their_names(monkeypatch):
     names = [b"rx_packets", b"rx_discards_phy", b"tx_pause_storm_warning_events ", b"rx_prio3_buf_discard"]
+    names += [b"tx_prio3_packets", b"tx_prio3_bytes", b"tx_vport_rdma_unicast_packets"]
     answers = {
-        ethtool.SET_INFO: struct.pack("=IIQI", ethtool.SET_INFO, 0, 1 << ethtool.STATISTICS, 4),
+        ethtool.SET_INFO: struct.pack("=IIQI", ethtool.SET_INFO, 0, 1 << ethtool.STATISTICS, 7),
         ethtool.STRINGS: bytes(12) + b"".join(name.ljust(32, b"\0") for name in names) + bytes(64),
-        ethtool.COUNTS: bytes(8) + struct.pack("=4Q", 10**12, 7, 8, 2**40) + bytes(64),
+        ethtool.COUNTS: bytes(8) + struct.pack("=7Q", 10**12, 7, 8, 2**40, 9, 10, 11) + bytes(64),
     }
     monkeypatch.setattr(ethtool, "_ioctl", lambda link, command, size, *words: answers[command])
     assert ethtool.ask_counters("dat0") == {
-        "value": {"rx_discards_phy": 7, "tx_pause_storm_warning_events": 8, "rx_prio3_buf_discard": 2**40}
+        "value": {
+            "rx_discards_phy": 7,
+            "tx_pause_storm_warning_events": 8,
+            "rx_prio3_buf_discard": 2**40,
+            "tx_prio3_packets": 9,
+            "tx_vport_rdma_unicast_packets": 11,
+        }
     }
     answers[ethtool.SET_INFO] = struct.pack("=IIQI", ethtool.SET_INFO, 0, 0, 0)
     assert "absent" in ethtool.ask_counters("dat0")

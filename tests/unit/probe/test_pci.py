@@ -62,6 +62,15 @@ def test_only_devices_that_matter_and_their_bridges_are_kept(bus, collect):
     assert devices[GPU]["numa_node"] == 1
 
 
+def test_the_data_direct_function_of_a_card_is_kept_whatever_its_class(bus, collect):
+    plant = bus(ROOT_PORT, SATA)
+    folder = PATH[SATA]
+    plant({folder + "/device": "0x2100\n"})
+    assert SATA in collect("pci")["pci.devices"]["value"]
+    plant({folder + "/vendor": "0x8086\n"})
+    assert SATA not in collect("pci")["pci.devices"]["value"]
+
+
 def test_gpus_are_nvidia_devices_only(bus, collect):
     bus(GPU, NIC)
     assert collect("pci")["pci.gpus"] == {"value": [GPU]}

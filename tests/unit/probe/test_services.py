@@ -338,6 +338,46 @@ def test_fabric_manager_tells_its_version(collect, monkeypatch):
     assert collect("services", ["fabricmanager_version"])["services.fabricmanager_version"] == {"value": "550.54.15"}
 
 
+def test_packages_of_nodewright_are_named(tree, collect):
+    tree({"/var/lib/": None})
+    assert "absent" in collect("services", ["nodewright"])["services.nodewright"]
+    tree({"/var/lib/skyhook/tuning-gb300/flags/": None})
+    assert collect("services", ["nodewright"])["services.nodewright"] == {"value": ["tuning-gb300"]}
+
+
+FABRICMANAGER_FILE = """# Fabric Manager Operating Mode
+#     0  - Start Fabric Manager in Bare metal or Full pass through virtualization mode
+#     1  - Start Fabric Manager in Shared NVSwitch multitenancy mode.
+FABRIC_MODE={}
+
+FABRIC_MODE_RESTART=1
+"""
+
+
+def test_the_fabric_mode_is_that_of_fabric_managers_file(tree, collect):
+    tree({"/proc/1/comm": "init\n", "/usr/share/nvidia/nvswitch/fabricmanager.cfg": FABRICMANAGER_FILE.format(1)})
+    assert collect("services", ["fabric_mode"])["services.fabric_mode"] == {"value": 1}
+
+
+def test_fabric_manager_in_a_container_has_its_own_file(tree, collect):
+    tree(
+        {
+            "/proc/1/comm": "init\n",
+            "/proc/77/comm": "nv-fabricmanage\n",
+            "/proc/77/cmdline": "/usr/bin/nv-fabricmanager\0-c\0/run/fm.cfg\0",
+            "/proc/77/status": "Uid:\t0\t0\t0\t0\n",
+            "/proc/77/root/run/fm.cfg": FABRICMANAGER_FILE.format(2),
+            "/usr/share/nvidia/nvswitch/fabricmanager.cfg": FABRICMANAGER_FILE.format(0),
+        }
+    )
+    assert collect("services", ["fabric_mode"])["services.fabric_mode"] == {"value": 2}
+
+
+def test_a_host_without_fabric_manager_has_no_fabric_mode(tree, collect):
+    tree({"/proc/1/comm": "init\n"})
+    assert "absent" in collect("services", ["fabric_mode"])["services.fabric_mode"]
+
+
 def test_imex_channels_show_who_may_write_them(tree, collect):
     root = tree({"/dev/nvidia-caps-imex-channels/channel0": ""})
     (root / "dev/nvidia-caps-imex-channels/channel0").chmod(0o666)

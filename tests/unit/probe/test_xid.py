@@ -1,13 +1,14 @@
 """The kernel log: which Xids still count, and what is said where it cannot be read."""
 
 import os
-from pathlib import Path
 
 import pytest
 
-from nodetune.probe import kernel_log, read
+from nodetune.probe import kernel_log, read, xid
 
 XID_79 = "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+LOST_AT_ONCE = "NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus."
+SXID_FATAL = "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up"
 
 
 def kmsg(*messages, first=0):
@@ -32,6 +33,8 @@ def test_an_xid_is_told_with_its_gpu_and_time(events):
             "xid": 79,
             "time": 1.0,
             "text": "pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
+            "first": 1.0,
+            "count": 1,
         }
     ]
 
@@ -118,6 +121,22 @@ def test_a_driver_that_refuses_work_before_a_reset_is_told(events):
     assert [(each["bdf"], each["time"]) for each in found] == [("", 0.0), ("0000:9b:00.0", 1.0)]
 
 
+@pytest.mark.parametrize(
+    ("line", "bdf"),
+    [
+        ("NVRM: GPU 0000:98:00.0: RmInitAdapter failed! (0x62:0x55:2477)", "0000:98:00.0"),
+        ("NVRM: GPU0 nvAssertFailedNoLog: Assertion failed: GPU marked for reset @ kernel_gsp.c:2607", ""),
+        (REFUSED, ""),
+        ("NVRM: GPU4 _kgspClassifyGspTimeout: ================ GSP core unresponsive ===============", ""),
+        ("NVRM: krcWatchdog_IMPL: RC watchdog: GPU is probably locked!  Notify Timeout Seconds: 7", ""),
+    ],
+)
+def test_lines_without_an_xid_are_told_with_the_gpu_they_name(events, line, bdf):
+    """The lines of osinit.c, kernel_gsp.c and kernel_rc_watchdog_callback.c of NVIDIA/open-gpu-kernel-modules."""
+    (found,) = events(line, line)["xid.reset_required"]["value"]
+    assert (found["bdf"], found["count"], found["text"]) == (bdf, 2, line)
+
+
 def test_a_recovery_clears_what_names_no_gpu(events):
     recovered = (
         "NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"
@@ -136,18 +155,82 @@ def test_what_a_program_writes_to_the_log_is_no_event(tree, collect):
     assert collect("xid")["xid.events"] == {"value": []}
 
 
-def test_lines_that_the_buffer_lost_come_from_the_journal(events, tmp_path):
-    journal = Path(tmp_path / "usr/bin/journalctl")
-    journal.parent.mkdir(parents=True)
-    line = "[    2.000000] host kernel: NVRM: Xid (PCI:0000:3b:00): 48, DBE"
-    journal.write_text(f"#!/bin/sh\necho '{line}'\n")
-    journal.chmod(0o755)
-    run = read.run
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(read, "run", lambda command, *rest: run([str(tmp_path) + command[0], *command[1:]], *rest))
-        facts = events(XID_79, first=5000)
+@pytest.fixture
+def journal(tmp_path, monkeypatch):
+    """journal(*lines): a journalctl that prints these lines, the newest first, and notes its arguments."""
+    tool, lines = tmp_path / "usr/bin/journalctl", read.lines
+    tool.parent.mkdir(parents=True, exist_ok=True)
+
+    def run(*printed):
+        (tmp_path / "journal").write_text("".join(f"{line}\n" for line in reversed(printed)))
+        tool.write_text(f'#!/bin/sh\necho "$*" > {tmp_path}/asked\ncat {tmp_path}/journal\n')
+        tool.chmod(0o755)
+        monkeypatch.setattr(read, "lines", lambda argv, *rest: lines([str(tmp_path) + argv[0], *argv[1:]], *rest))
+        return tmp_path / "asked"
+
+    return run
+
+
+def test_lines_that_the_buffer_lost_come_from_the_journal(events, journal):
+    journal("[    2.000000] host kernel: NVRM: Xid (PCI:0000:3b:00): 48, DBE")
+    facts = events(XID_79, first=5000)
     assert [each["xid"] for each in facts["xid.events"]["value"]] == [48, 79]
     assert facts["xid.log"]["value"]["source"] == "journal and kernel buffer"
+
+
+XID_45 = "NVRM: Xid (PCI:0000:3b:00): 45, pid=1818990, name=python3, Ch {:08x}"
+XID_95 = "NVRM: Xid (PCI:0000:3b:00): 95, pid=7194, name=python3, Uncontained: LTC TAG. RST: Yes, D-RST: No"
+
+
+def numbers(facts):
+    return {each["xid"]: each["count"] for each in facts["xid.events"]["value"]}
+
+
+def test_no_flood_of_a_programs_xids_pushes_out_another(events):
+    """11,760 Xid 45 on one GB200 node: NVIDIA/NVSentinel#1748."""
+    assert numbers(events(XID_95, *(XID_45.format(at) for at in range(11760)))) == {95: 1, 45: 11760}
+
+
+def test_no_flood_in_the_journal_pushes_out_an_xid(events, journal):
+    flood = [XID_45.format(at) for at in range(kernel_log.MOST_OF_A_KIND + 5)]
+    other = ["pcieport 0000:00:01.0: AER: Corrected error received"] * (kernel_log.MOST_OF_A_KIND + 5)
+    asked = journal(*(f"[{at:5}.000000] host kernel: {each}" for at, each in enumerate([XID_95, *flood, *other], 10)))
+    assert numbers(events("Linux", first=500000)) == {95: 1, 45: kernel_log.MOST_OF_A_KIND}
+    assert "SYSLOG_FACILITY=0" in asked.read_text(), "programs write to the journal's kernel lines under any name"
+
+
+def test_an_event_of_a_kind_tells_first_last_and_count(events):
+    (found,) = events(XID_45.format(1), XID_45.format(2), XID_45.format(3))["xid.events"]["value"]
+    assert (found["first"], found["time"], found["count"]) == (0.0, 2.0, 3)
+    assert found["text"].endswith("Ch 00000003")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"tmpfs: Unknown parameter '{XID_95}'",
+        f"tmpfs: Unknown parameter '{LOST_AT_ONCE}'",
+        f"traps: x[7] trap invalid opcode in {SXID_FATAL}",
+        "NVRM: x[4711]: segfault at 0 ip 7f0 sp 7ff error 4 in GPU marked for reset[7f00+1000]",
+        "NVRM: x[4711]: segfault at 0 ip 7f0 sp 7ff error 4 in 0000:3b:00 fallen off the bus[7f00+1000]",
+        "NVRM: x: page allocation failure: order:0, mode:0xcc0(GFP_KERNEL), cpuset=RmInitAdapter failed",
+    ],
+)
+def test_what_a_program_gets_into_other_lines_is_no_event(events, line):
+    facts = events(line)
+    assert [facts[f"xid.{name}"]["value"] for name in xid.KINDS] == [[]] * len(xid.KINDS)
+
+
+def test_a_memory_error_has_the_fate_that_the_same_minute_tells(events):
+    of = "NVRM: Xid (PCI:0000:3b:00): {}, pid=7194, name=python3, {}"
+    dbe, contained = of.format(48, "DBE"), of.format(94, "Contained: LTC DATA. RST: No, D-RST: Yes")
+    quiet = ["usb 1-1: new device"] * 70
+    told = events(dbe, contained, *quiet, dbe, *quiet, contained)["xid.events"]["value"]
+    assert [(each["xid"], each["first"], each.get("contained")) for each in told] == [
+        (48, 0.0, True),
+        (94, 1.0, None),
+        (48, 72.0, False),
+    ]
 
 
 def test_without_permission_it_says_what_it_needs(tree, collect, monkeypatch):
@@ -163,5 +246,5 @@ def test_without_permission_it_says_what_it_needs(tree, collect, monkeypatch):
 
 
 def test_properties_of_a_record_are_not_messages():
-    text = "4,1,1000000,-;NVRM: hello\n SUBSYSTEM=pci\n DEVICE=+pci:0000:3b:00.0\n"
-    assert list(kernel_log._records(text)) == [(1, 1.0, "NVRM: hello")]
+    data = b"4,1,1000000,-;NVRM: hello\n SUBSYSTEM=pci\n DEVICE=+pci:0000:3b:00.0\n"
+    assert list(kernel_log._records(data)) == [(1, 1.0, "NVRM: hello")]

@@ -26,7 +26,7 @@ everywhere = pytest.mark.parametrize("system", SYSTEMS)
 
 def entries(system):
     """(part, key, entry as a mapping) of all packages and needs."""
-    for part, given in package_data.load(system).content["parts"].items():
+    for part, given in package_data.content(system)["parts"].items():
         for key in ("packages", "needs"):
             for entry in given.get(key, ()):
                 yield part, key, {"name": entry} if isinstance(entry, str) else entry
@@ -45,7 +45,7 @@ def test_every_documented_system_has_package_data():
 
 @everywhere
 def test_a_file_is_of_the_system_in_its_name_and_has_every_part(system):
-    content = package_data.load(system).content
+    content = package_data.content(system)
     assert content["system"] == system
     assert content["manager"] == ("dnf" if system.startswith("rhel") else "apt")
     assert set(content) <= {"system", "manager", "like", "oldest", "parts", "family", "ours", "others"}
@@ -54,7 +54,7 @@ def test_a_file_is_of_the_system_in_its_name_and_has_every_part(system):
 
 @everywhere
 def test_every_part_has_names_and_a_source_that_can_be_opened(system):
-    parts = package_data.load(system).content["parts"]
+    parts = package_data.content(system)["parts"]
     assert len(parts) > 3
     for part, given in parts.items():
         assert set(given) <= {"packages", "needs", "services", "replaces", "source"}, part
@@ -102,7 +102,7 @@ def test_nvlsm_is_for_blackwell_only_and_has_versions_of_its_own(system):
 
 @everywhere
 def test_the_sign_of_another_owner_says_how_to_remove_it(system):
-    others = package_data.load(system).content["others"]
+    others = package_data.content(system)["others"]
     assert others
     for other in others:
         assert set(other) <= {"owner", "packages", "maker", "files", "remove", "source"}

@@ -10,14 +10,13 @@ from nodetune.cli.commands.provision import command
 from nodetune.cli.main import group
 from nodetune.foundation.exit_codes import END_STATE_MISSED, TOO_SLOW
 from nodetune.foundation.yaml_lines import FileError
-from nodetune.hosts import inventory
+from nodetune.hosts.inventory import selection
 from nodetune.provision import STAGES, baseline, run, stages, upgrade
 from nodetune.provision import lock as locks
 from nodetune.provision.decide import Decision
 from nodetune.provision.lock import Versions
 from nodetune.provision.record import Record, StageResult, failed
-from nodetune.provision.request import ProvisionRequest
-from nodetune.provision.resume_command import OLDER, ResumeCommand
+from nodetune.provision.request import OLDER, ProvisionRequest, ResumeCommand
 from nodetune.provision.steps import Steps
 from nodetune.verify.baseline import BaselineError
 from tests.support import provisioning
@@ -85,7 +84,7 @@ def test_figures_are_reproduced_with_options_that_verify_has(tmp_path):
 def recorded(stage_names=STAGES, **came):
     """The next command of a host that came to this at these stages."""
     record = Record(
-        NoRun(), ["gpu1"], stage_names, ResumeCommand("-i prod", "newer.lock"), stage_names is upgrade.STAGES
+        NoRun(), ["gpu1"], stage_names, ResumeCommand(["-i", "prod"], "newer.lock"), stage_names is upgrade.STAGES
     )
     for stage, each in came.items():
         record.note(stage, {"gpu1": each})
@@ -139,7 +138,7 @@ def test_a_failing_baseline_fails_hosts_and_keeps_them_drained(problem):
             self.well = hosts
 
     work = Failing()
-    record = Record(NoRun(), ["gpu1"], STAGES, ResumeCommand("-i prod", "v.lock"))
+    record = Record(NoRun(), ["gpu1"], STAGES, ResumeCommand(["-i", "prod"], "v.lock"))
     assert stages.provision(work, record, ProvisionRequest(drain="slurm"), lambda *_: None) == END_STATE_MISSED
     (host,) = record.document()["hosts"]
     assert {each["stage"]: each["state"] for each in host["stages"]}["verify"] == "failed"
@@ -152,7 +151,7 @@ def test_a_bad_baseline_is_reported_before_any_host_is_asked(tmp_path, monkeypat
     locks.write(tmp_path / "v.lock", provisioning.lock())
     site(tmp_path, provisioning.SITE + "  baseline: good.json\n")
     (tmp_path / "good.json").write_text("{")
-    monkeypatch.setattr(inventory, "selected", lambda _: [])
+    monkeypatch.setattr(selection, "selected", lambda _: [])
     monkeypatch.setattr(run.preflight, "check", lambda *_: pytest.fail("hosts were asked"))
     words = ["provision", "-i", "prod", "--site", str(tmp_path / "site.yml"), "--lock", str(tmp_path / "v.lock")]
     with pytest.raises(FileError, match=r"good\.json: not JSON"):

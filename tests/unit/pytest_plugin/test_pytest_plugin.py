@@ -311,6 +311,25 @@ def test_a_mistake_is_one_line(run, arguments, said, workers):
     result.stderr.fnmatch_lines([said])
 
 
+@pytest.mark.parametrize("workers", [[], ["-n2"]])
+def test_a_wrong_setting_is_one_line(run, pytester, workers):
+    (pytester.path / "nodetune.toml").write_text('forks = "x"\n')
+    result = run("--nodetune", MACHINE, *workers)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert [line for line in result.errlines if line] == [
+        "ERROR: nodetune: nodetune.toml:1: forks: write a whole number"
+    ]
+
+
+def test_a_long_host_name_is_an_item_like_others(run, pytester):
+    name = "☃" * 300
+    facts = json.loads((paths.bundled("facts/recorded") / "h200-x4.json").read_text())
+    (pytester.path / "long.json").write_text(json.dumps({**facts, "host": name}))
+    result = run("--nodetune", "--nodetune-facts=long.json", "--nodetune-select=thp-unsuitable")
+    assert result.ret == pytest.ExitCode.OK
+    assert outcomes(result) == {"passed": 1}
+
+
 @pytest.fixture(scope="module")
 def farm():
     if SSHD is None:

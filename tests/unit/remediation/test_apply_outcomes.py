@@ -10,13 +10,14 @@ from nodetune.api.model import DISRUPTIONS, Finding, Fix, HostResult
 from nodetune.audit import auditor
 from nodetune.facts import document
 from nodetune.remediation import outcomes as remediation_outcomes
-from nodetune.remediation import rollout, runs
-from nodetune.remediation.ansible import Event, Outcome
+from nodetune.remediation import rollout
+from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.remediation.batches import BatchError, batches
 from nodetune.remediation.outcomes import FAILING, FIXED, NOT_APPLIED, PENDING, SKIPPED, StepOutcome
 from nodetune.remediation.plan import HostPlan, PlanSelection
 from nodetune.remediation.request import ApplyRequest
 from nodetune.remediation.runs import not_undone
+from nodetune.remediation.runs.record import Run
 
 HOSTS = [f"gpu{number}" for number in range(1, 11)]
 
@@ -174,7 +175,7 @@ class Waves(rollout.Rollout):
 
 def worked(tmp_path, failing, **how):
     plans = [HostPlan(HostResult(host, "ok"), (finding(),)) for host in HOSTS]
-    rolling = Waves(runs.Run.create("apply", {}, HOSTS, None, tmp_path), failing, **how)
+    rolling = Waves(Run.create("apply", {}, HOSTS, None, tmp_path), failing, **how)
     return rolling.begun, {each.host: each for each in rolling.apply(plans)}
 
 
@@ -202,8 +203,8 @@ def test_without_failures_all_batches_are_done(tmp_path):
 
 
 def test_locks_of_past_runs_may_be_taken_those_of_live_runs_not(tmp_path):
-    own, over, working = (runs.Run.create("apply", {}, ["gpu1"], None, tmp_path) for _ in range(3))
-    killed = runs.Run.create("apply", {}, ["gpu1"], None, tmp_path)
+    own, over, working = (Run.create("apply", {}, ["gpu1"], None, tmp_path) for _ in range(3))
+    killed = Run.create("apply", {}, ["gpu1"], None, tmp_path)
     over.finish(0)
     about = json.loads((killed.folder / "run.json").read_text())
     about["controller"]["boot"] = "another"

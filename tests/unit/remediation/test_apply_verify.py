@@ -18,15 +18,18 @@ from nodetune.cli.commands import _apply
 from nodetune.cli.main import group
 from nodetune.foundation import json_document
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK, TOO_SLOW
-from nodetune.hosts.target import ConnectionOptions, UnreachableError
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import UnreachableError
 from nodetune.remediation import document as apply
-from nodetune.remediation import rollout, runs
-from nodetune.remediation.ansible import Event, Outcome
+from nodetune.remediation import rollout
+from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.remediation.apply import Prepared, changed
-from nodetune.remediation.builders import PlannedChange
+from nodetune.remediation.host_changes import PlannedChange
 from nodetune.remediation.outcomes import FIXED, NOT_APPLIED, PENDING, StepOutcome
 from nodetune.remediation.plan import HostPlan, PlanSelection
 from nodetune.remediation.request import ApplyRequest
+from nodetune.remediation.runs import record
+from nodetune.remediation.runs.record import Run
 from nodetune.report.text import before_after as text_before_after
 from nodetune.verify import before_after as verify_before_after
 from nodetune.verify.before_after import GONE, UNCHANGED, BeforeAfter, BeforeAfterResult
@@ -277,7 +280,7 @@ def answered(monkeypatch, said, untouched=()):
         results = {True: (Event("", "Put", result={"entries": [{"n": 1}]}, changed=True),), False: ()}
         return {each.name: Outcome(each.name, "ok", results=results[each.name not in untouched]) for each in targets}
 
-    monkeypatch.setattr(rollout.ansible, "play", play)
+    monkeypatch.setattr(rollout.play, "play", play)
     monkeypatch.setattr(
         audit_hosts, "audit_hosts", lambda targets, *_: [HostResult(each.name, "ok") for each in targets]
     )
@@ -292,7 +295,7 @@ def planned():
 def rolled(tmp_path, monkeypatch, around, untouched=(), **how):
     """A rollout over three hosts: what became of each."""
     answered(monkeypatch, around.said, untouched)
-    run = runs.Run.create("apply", {}, list(HOSTS), None, tmp_path)
+    run = Run.create("apply", {}, list(HOSTS), None, tmp_path)
     targets = records.targets(*HOSTS)
     rolling = rollout.Rollout(targets, ApplyRequest(ConnectionOptions(), **how), run, lambda _event: None, around)
     return {each.host: each for each in rolling.apply(planned())}
@@ -334,7 +337,7 @@ def test_slower_comes_before_an_end_state_that_was_not_reached(tmp_path, monkeyp
     prepared = Prepared(ApplyRequest(ConnectionOptions(), PlanSelection(), canary=0), targets, planned())
     player = records.Player(**{host: times(records.whole(), late) for host in HOSTS})
     made = before_after(how=player, **dict.fromkeys(HOSTS, ()))
-    run = runs.Run.create("apply", {}, list(HOSTS), None, tmp_path)
+    run = Run.create("apply", {}, list(HOSTS), None, tmp_path)
     report = changed(prepared, run, lambda _event: None, made)
     assert report.code == code
     stream = io.StringIO()
@@ -399,10 +402,12 @@ def test_what_is_short_is_told_with_the_command_that_tells_more(seen, monkeypatc
 def test_the_document_keeps_its_schema(seen):
     seen["gpu2"] = records.facts(host="gpu2")
     found = measured(before_after(gpu1=times(records.whole(), SLOW), gpu2=[records.whole()]), "gpu1", "gpu2")
-    told = valid("apply", json_document.text(apply.applied("r1", [], [], {}, {}, found)))["verified"]
+    told = valid("apply", json_document.text(apply.applied(apply.ApplyReport("r1", [], verified=found), [])))[
+        "verified"
+    ]
     assert [each["status"] for each in told["changes"] if each["subject"] == "node0"].count(WORSE) == 1
     assert [each["state"] for each in told["not_measured"]] == ["busy"]
-    assert valid("apply", json_document.text(apply.applied(None, [], [], {}, {}, None)))["verified"] is None
+    assert valid("apply", json_document.text(apply.applied(apply.ApplyReport(None, []), [])))["verified"] is None
 
 
 def test_how_long_it_takes_is_told_for_each_batch():
@@ -486,7 +491,7 @@ def room(tmp_path):
 
 
 def the_run(tmp_path):
-    (found,) = runs.listing(tmp_path / "runs")
+    (found,) = record.listing(tmp_path / "runs")
     return found
 
 
@@ -528,7 +533,7 @@ def test_a_dry_run_measures_nothing_and_says_so(room, tmp_path):
     assert done.returncode == OK, done.stderr
     assert "--verify is ignored with --dry-run" in done.stderr
     assert "tcp_slow_start_after_idle = 0" in done.stdout
-    assert runs.listing(tmp_path / "runs") == []
+    assert record.listing(tmp_path / "runs") == []
 
 
 @pytest.mark.slow

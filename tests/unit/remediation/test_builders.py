@@ -12,7 +12,7 @@ from nodetune.audit.auditor import Auditor
 from nodetune.audit.selection import Selection
 from nodetune.facts import document
 from nodetune.foundation.text import own_settings
-from nodetune.remediation import builders, plan
+from nodetune.remediation import builders, host_changes, plan
 from nodetune.remediation.builders import cpufreq, swap_off
 from tests.data.synthetic import build
 from tests.support.fixing import built, files, of_kind, refused
@@ -40,7 +40,7 @@ def handlers(changes):
 
 
 def notes(facts, given):
-    return " ".join(note for group in builders.build([given], facts)[0] for note in group.notes)
+    return " ".join(note for group in host_changes.build([given], facts)[0] for note in group.notes)
 
 
 # --- files of our own
@@ -69,7 +69,7 @@ def test_a_file_whose_settings_line_is_gone_counts_as_empty(text):
 def test_a_group_builds_on_earlier_groups_of_its_plan():
     logind = remedies.systemd_dropin("logind.conf", "Login", "RemoveIPC")
     later = remedies.systemd_dropin("logind.conf", "Login", "KillUserProcesses", "reboot")
-    groups, _ = builders.build([step(later, "no", check="b"), step(logind, "no")], host())
+    groups, _ = host_changes.build([step(later, "no", check="b"), step(logind, "no")], host())
     assert [group.name for group in groups] == ["systemd_dropin", "systemd_dropin, reboot"]
     assert lines(groups[1].changes[0]["content"]) == ["[Login]", "KillUserProcesses=no", "RemoveIPC=no"]
 
@@ -93,7 +93,7 @@ def test_a_parameter_that_the_kernel_lacks_is_refused_alone():
     lacks = step(remedies.sysctl("net.foo.bar"), 1, check="lacks")
     has = step(remedies.sysctl("vm.swappiness"), 10, check="has")
     facts = host({"sysctl.net.foo.bar": Absent(), "sysctl.vm.swappiness": Value(60)})
-    (group,), unfixable = builders.build([lacks, has], facts)
+    (group,), unfixable = host_changes.build([lacks, has], facts)
     assert group.checks == ("has",)
     assert not [change for change in group.changes if "foo" in json.dumps(change)]
     ((left, why),) = unfixable
@@ -230,6 +230,66 @@ def test_a_boot_loader_that_is_not_known_is_left_alone(boot):
 @pytest.mark.parametrize("value", ['"; rm -rf /; "', "$(reboot)", "`id`", "a b", "\\x"])
 def test_a_kernel_argument_that_a_shell_would_read_is_refused(value):
     assert refused(host(GRUB), step(remedies.kernel_arg("iommu"), value))
+
+
+ARM = {
+    **GRUB,
+    "host.arch": Value("aarch64"),
+    "host.kernel": Value("6.8.0-1010-nvidia-64k"),
+    "pci.gpus": Value(["0009:06:00.0"]),
+    "pci.devices": Value({"0009:06:00.0": {"parents": ["0009:00:00.0", "0009:02:02.0"]}}),
+    "pci.acs": Each({"0009:00:00.0": Value({"port": "root", "enabled": ["SrcValid", "ReqRedir", "UpstreamFwd"]})}),
+    "pci.iommu.domains": Each({"0009:06:00.0": Value("DMA-FQ")}),
+}
+PASSING = {"pci.iommu.domains": Each({"0009:06:00.0": Value("identity")})}
+PASSTHROUGH = step(remedies.kernel_arg("iommu.passthrough"), "1")
+ACCESS_CONTROL = step(remedies.kernel_arg("pci"), "config_acs=xx111x0@0009:00:00.0")
+
+
+@pytest.mark.parametrize("system", [DEBIAN, RHEL])
+def test_an_argument_that_ends_cuda_on_arm_is_refused(system):
+    for given, facts in ((PASSTHROUGH, ARM), (ACCESS_CONTROL, {**ARM, **PASSING})):
+        reason = refused(host(system, facts), given)
+        assert "kernel 6.8.0-1010-nvidia-64k" in reason
+        assert "CUDA would start on no GPU" in reason
+    assert refused(host(ARM), step(remedies.kernel_arg("iommu.passthrough"), "on"))
+    assert "permission denied" in refused(host(ARM, {"pci.acs": Unread("permission denied")}), PASSTHROUGH)
+
+
+def test_a_refused_argument_leaves_the_others_of_its_kind():
+    planned, ((found, _),) = builders.build([PASSTHROUGH, step(remedies.kernel_arg("audit"), "0")], host(ARM))
+    assert found == PASSTHROUGH
+    ((text,),) = (files(each.changes).values() for each in planned)
+    assert "audit=0" in text
+    assert "passthrough" not in text
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        {"host.arch": Value("x86_64")},
+        {"host.kernel": Value("6.11.0-1007-nvidia-64k")},
+        {"pci.gpus": Value([])},
+        {"pci.acs": Each({"0009:00:00.0": Value({"port": "root", "enabled": []})})},
+        {"pci.acs": Each({"0009:00:00.0": Absent("no access control services")})},
+    ],
+)
+def test_passthrough_that_leaves_cuda_alone_is_planned(harmless):
+    assert files(built(host(ARM, harmless), PASSTHROUGH))
+
+
+def test_the_way_out_of_lost_cuda_is_never_refused():
+    assert files(built(host(ARM, PASSING), step(remedies.kernel_arg("iommu.passthrough"), "0")))
+    assert files(built(host(ARM), ACCESS_CONTROL))
+
+
+def test_two_arguments_that_end_cuda_together_are_refused():
+    bare = {**ARM, "pci.acs": Each({"0009:00:00.0": Value({"port": "root", "enabled": []})})}
+    planned, left = builders.build([PASSTHROUGH, ACCESS_CONTROL], host(bare))
+    assert planned == []
+    assert [found for found, _ in left] == [PASSTHROUGH, ACCESS_CONTROL]
+    pending = {"arguments": {"iommu.passthrough": "1"}, "file": "/boot/grub/grub.cfg"}
+    assert "CUDA" in refused(host(bare, {"cmdline.installed": Value(pending)}), ACCESS_CONTROL)
 
 
 # --- limits
@@ -620,7 +680,7 @@ def test_disruptive_groups_come_last_and_need_idle_gpus():
         step(remedies.docker_daemon("default-shm-size"), "16g", check="b"),
         step(remedies.sysctl("vm.swappiness"), 10, check="a"),
     ]
-    groups, _ = builders.build(steps, facts)
+    groups, _ = host_changes.build(steps, facts)
     assert [(group.name, group.guard) for group in groups] == [
         ("sysctl", {}),
         ("docker_daemon", {"gpu_idle": True}),
@@ -631,7 +691,7 @@ def test_disruptive_groups_come_last_and_need_idle_gpus():
 
 def test_one_step_that_cannot_be_built_costs_the_others_nothing():
     bad = step(remedies.sysctl("vm.swappiness"), "1\n2", check="bad")
-    groups, unfixable = builders.build([bad, step(remedies.sysctl("vm.max_map_count"), 5, check="good")], host())
+    groups, unfixable = host_changes.build([bad, step(remedies.sysctl("vm.max_map_count"), 5, check="good")], host())
     assert [group.checks for group in groups] == [("good",)]
     assert [each for each, _ in unfixable] == [bad]
 
@@ -646,7 +706,7 @@ def test_malformed_facts_give_a_reason_and_no_traceback(fact, shape):
         step(remedies.docker_daemon("default-shm-size"), "16g"),
         step(remedies.net_link("rings"), "max", ("eth0",)),
     ):
-        groups, unfixable = builders.build([given], facts)
+        groups, unfixable = host_changes.build([given], facts)
         assert len(groups) + len(unfixable) == 1
 
 
@@ -660,7 +720,7 @@ def test_unreadable_own_files_stop_the_plan():
 
 def judged(name):
     collected = document.load(Path(build.HERE / f"{name}.json"))
-    extra = {fact: Absent("not there") for fact in builders.needs(every_kind()) if fact not in collected.facts}
+    extra = {fact: Absent("not there") for fact in host_changes.needs(every_kind()) if fact not in collected.facts}
     facts = HostFacts(collected.host, {**extra, **collected.facts}, collected.about)
     return facts, Auditor(Selection(), build.TODAY).result(facts)
 
@@ -672,7 +732,7 @@ def every_kind():
 def test_every_fixable_finding_gets_changes():
     facts, result = judged("hgx-h200-untuned")
     steps = plan.fixable(result)
-    groups, unfixable = builders.build(steps, facts)
+    groups, unfixable = host_changes.build(steps, facts)
     assert unfixable == []
     assert {check for group in groups for check in group.checks} == {
         found.check for found in result.failing() if found.fix
@@ -686,6 +746,6 @@ def test_every_fixable_finding_gets_changes():
 def test_a_second_plan_writes_the_same_bytes(name):
     facts, result = judged(name)
     steps = plan.fixable(result)
-    first = files(change for group in builders.build(steps, facts)[0] for change in group.changes)
+    first = files(change for group in host_changes.build(steps, facts)[0] for change in group.changes)
     after = HostFacts(facts.host, {**facts.facts, "own.files": Value(first)}, facts.about)
-    assert files(change for group in builders.build(steps, after)[0] for change in group.changes) == first
+    assert files(change for group in host_changes.build(steps, after)[0] for change in group.changes) == first

@@ -5,7 +5,7 @@ import pytest
 from nodetune.api.model import Absent, HostFacts, Value
 from nodetune.api.remedies import cpufreq
 from nodetune.foundation.text import own_settings
-from nodetune.remediation import builders
+from nodetune.remediation import host_changes
 from tests.support.fixing import built, files, finding_of, of_kind, refused
 
 CONF = "/etc/nodetune/cpu.conf"
@@ -69,7 +69,7 @@ def test_another_owner_is_switched_off_first_and_named(unit, known, enabled):
     facts = host(**{unit: known})
     changes = built(facts, step("governor", "performance"))
     assert changes[0] == {"change": "unit", "unit": f"{unit}.service", "enabled": enabled, "active": "stopped"}
-    groups, _ = builders.build([step("governor", "performance")], facts)
+    groups, _ = host_changes.build([step("governor", "performance")], facts)
     assert unit in groups[0].notes[0]
 
 

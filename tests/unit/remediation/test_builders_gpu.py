@@ -8,7 +8,7 @@ import pytest
 from nodetune.api.model import Absent, Each, HostFacts, Unread, Value
 from nodetune.api.remedies import gpu
 from nodetune.foundation.text import own_settings
-from nodetune.remediation import builders
+from nodetune.remediation import host_changes
 from tests.support.fixing import built, files, finding_of, of_kind, refused
 
 UBUNTU = {"id": "ubuntu", "version": "22.04", "like": ["ubuntu", "debian"], "name": "Ubuntu"}
@@ -144,7 +144,7 @@ def test_mig_off_forgets_the_layout_of_the_next_boot():
 
 
 def test_whatever_makes_gpus_idle_is_guarded():
-    groups, _ = builders.build([step("mig_mode", "disabled", disruption="idle GPU")], host())
+    groups, _ = host_changes.build([step("mig_mode", "disabled", disruption="idle GPU")], host())
     assert groups[0].guard == {"gpu_idle": True}
 
 
@@ -181,7 +181,7 @@ def test_a_group_takes_a_later_ones_file_as_its_own():
     ]
     first, second = (
         {change["path"]: change for change in of_kind(group.changes, "file")}
-        for group in builders.build(steps, host())[0]
+        for group in host_changes.build(steps, host())[0]
     )
     assert first[CONF]["or"] == [second[CONF]["content"]]
     assert set(own_settings(second[CONF]["content"])) >= {"compute_mode", "mig_mode"}

@@ -9,7 +9,7 @@ from nodetune.api import predicates
 from nodetune.api.facts_view import FactsView
 from nodetune.api.model import Absent, HostFacts, Value
 from nodetune.api.remedies import irq_affinity
-from nodetune.remediation import builders
+from nodetune.remediation import host_changes
 from nodetune.remediation.builders.irq_affinity import OPTION, POLICY
 from tests.support.fixing import built, files, finding_of, of_kind, refused
 
@@ -99,7 +99,7 @@ def test_irqbalance_is_switched_off_where_it_is_uncertain(facts):
         "enabled": "disabled",
         "active": "stopped",
     }
-    groups, _ = builders.build([step()], facts)
+    groups, _ = host_changes.build([step()], facts)
     assert "irqbalance is stopped and disabled" in groups[0].notes[0]
 
 

@@ -7,7 +7,7 @@ import pytest
 from nodetune.api import remedies
 from nodetune.api.model import Check, Each, HostFacts, HostResult, Unread, Value
 from nodetune.audit import gpu_users
-from nodetune.remediation import builders, export, plan, rollout
+from nodetune.remediation import export, host_changes, plan, rollout
 from nodetune.remediation.builders import block_queue, kernel_arg, limit, sysctl, sysfs
 from nodetune.remediation.request import ApplyRequest
 from tests.support.fixing import built, files, finding_of, refused
@@ -101,7 +101,7 @@ FOREIGN = {
 
 def unavailable(finding):
     """Facts that a builder asks for beyond those above: absent."""
-    wanted = builders.needs({finding.fix.kind}) - host().facts.keys()
+    wanted = host_changes.needs({finding.fix.kind}) - host().facts.keys()
     return dict.fromkeys(wanted, Value(None))
 
 
@@ -116,7 +116,7 @@ def test_a_setting_that_no_check_makes_is_refused_by_name(finding, path, setting
 
 def test_what_other_kinds_of_fix_need_is_still_done():
     facts = host(own(kernel_arg.PATH, {"init": "/tmp/x"}))
-    planned, ((finding, why),) = builders.build([SWAPPINESS, IOMMU], facts)
+    planned, ((finding, why),) = host_changes.build([SWAPPINESS, IOMMU], facts)
     assert (finding, "init" in why) == (IOMMU, True)
     assert [each.name for each in planned] == ["sysctl"]
 
@@ -187,7 +187,7 @@ def fails(*_):
 @pytest.mark.parametrize(
     ("where", "name", "prepare"),
     [
-        (builders, "build", plan.plan),
+        (host_changes, "build", plan.plan),
         (gpu_users, "busy", lambda result: rollout.prepare(result, ApplyRequest())),
     ],
 )

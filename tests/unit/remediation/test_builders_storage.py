@@ -8,7 +8,7 @@ import pytest
 from nodetune.api import remedies
 from nodetune.api.model import Absent, Each, HostFacts, Unread, Value
 from nodetune.foundation.text import own_settings
-from nodetune.remediation import builders
+from nodetune.remediation import host_changes
 from tests.support.fixing import built, files, of_kind, refused
 from tests.support.fixing import finding_of as step
 
@@ -26,7 +26,7 @@ def handlers(changes):
 
 
 def notes(facts, given):
-    return " ".join(note for group in builders.build([given], facts)[0] for note in group.notes)
+    return " ".join(note for group in host_changes.build([given], facts)[0] for note in group.notes)
 
 
 # --- NFS

@@ -6,7 +6,7 @@ from nodetune import checks
 from nodetune.api.facts_view import FactAbsentError
 from nodetune.api.model import HostFacts, Value
 from nodetune.api.remedies import system_cpus
-from nodetune.remediation import builders
+from nodetune.remediation import host_changes, host_view
 from nodetune.remediation.builders import _dropin
 from tests.support.fixing import built, files, finding_of, of_kind, refused
 
@@ -53,7 +53,7 @@ def test_each_group_gets_a_drop_in_and_systemd_reloads_once():
 
 
 def test_only_idle_gpus_see_systemd_reload():
-    (group,), _ = builders.build([wish()], host())
+    (group,), _ = host_changes.build([wish()], host())
     assert (group.disruption, group.guard) == ("daemon reload", {"gpu_idle": True})
 
 
@@ -87,9 +87,9 @@ def test_groups_in_which_jobs_run_are_refused(more, why):
 @pytest.mark.parametrize("engines", [[], ["docker"], ["containerd"]])
 def test_nothing_is_built_that_job_cpus_confined_reports(slurm, kubernetes, engines):
     where = {"slurm__present": slurm, "kubernetes__present": kubernetes, "containers__engines": engines}
-    planned, _ = builders.build([wish()], host(**where))
+    planned, _ = host_changes.build([wish()], host(**where))
     confined = {"system.slice": {"cpus": "0-3", "count": 4}} | PODS
-    after = builders.HostView(host(**where, cpu__cpusets=confined, cpu__count=128))
+    after = host_view.HostView(host(**where, cpu__cpusets=confined, cpu__count=128))
     try:
         reported = checks.load("job-cpus-confined").observe(after) < 128
     except FactAbsentError:
@@ -109,7 +109,7 @@ def test_cpus_that_are_not_online_are_refused():
 def test_cpus_near_a_gpu_are_refused_where_others_are_not():
     assert "64-65 are near a GPU, 0-63 are near none" in refused(host(), wish("63-65"))
     every = {"numa__nodes": {"1": {"cpus": "0-127"}}}
-    (group,), _ = builders.build([wish()], host(**every))
+    (group,), _ = host_changes.build([wish()], host(**every))
     assert "every CPU here is near a GPU" in group.notes[0]
 
 

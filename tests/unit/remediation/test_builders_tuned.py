@@ -7,7 +7,7 @@ import pytest
 from nodetune.api import remedies
 from nodetune.api.model import Absent, HostFacts, HostResult, Value
 from nodetune.foundation.text import own_settings
-from nodetune.remediation import builders, export, plan
+from nodetune.remediation import export, host_changes, plan
 from nodetune.remediation.builders import cpufreq
 from tests.support.fixing import built, files, finding_of, of_kind, refused
 
@@ -126,7 +126,7 @@ def test_our_unit_from_before_tuned_sets_the_same():
 
 
 def test_kinds_of_one_plan_add_to_one_profile_and_repeat_equal():
-    planned, unfixable = builders.build([SWAPPINESS, HUGE_PAGES, GOVERNOR], host())
+    planned, unfixable = host_changes.build([SWAPPINESS, HUGE_PAGES, GOVERNOR], host())
     assert unfixable == []
     made = [change for each in planned for change in each.changes if change["change"] == "tuned"]
     assert [each.name for each in planned] == ["cpufreq", "sysctl", "sysfs"]
@@ -172,7 +172,7 @@ def test_what_no_profile_can_be_put_before_is_refused(given, more, named):
 
 @pytest.mark.parametrize(("more", "named"), IN_THE_WAY)
 def test_a_parameter_stays_in_sysctl_d_where_that_wins(more, named):
-    (group,), unfixable = builders.build([SWAPPINESS], host(**more))
+    (group,), unfixable = host_changes.build([SWAPPINESS], host(**more))
     assert unfixable == []
     assert [change["change"] for change in group.changes] == ["value", "file"]
     assert named in group.notes[0]
@@ -237,7 +237,7 @@ def test_a_newer_tuned_has_its_profiles_in_a_folder_of_their_own():
 
 
 def test_the_plan_and_its_export_show_the_profile(tmp_path):
-    (group,), _ = builders.build([SWAPPINESS], host())
+    (group,), _ = host_changes.build([SWAPPINESS], host())
     planned = plan.HostPlan(HostResult("gpu01", "ok"), (SWAPPINESS,), changes=(group,))
     assert PATH in plan.kept_in(planned, SWAPPINESS)
     export.write(tmp_path / "out", [planned])

@@ -13,7 +13,7 @@ import yaml
 from nodetune.api import remedies
 from nodetune.api.model import HostFacts, HostResult, Value
 from nodetune.foundation import paths
-from nodetune.remediation import builders, export, plan
+from nodetune.remediation import export, host_changes, plan
 from tests.support.commandline import nodetune
 from tests.support.fixing import finding_of
 
@@ -98,7 +98,7 @@ def test_a_plan_with_nothing_in_it_is_not_exported(tmp_path):
 @pytest.mark.parametrize("path", ["/etc/../../x", "etc/x", "/../x"])
 def test_no_file_is_written_outside_of_the_folder(tmp_path, path):
     change = {"change": "file", "path": path, "content": "x", "mode": "0644"}
-    planned = builders.PlannedChange("sysctl", "none", ("a",), (change,))
+    planned = host_changes.PlannedChange("sysctl", "none", ("a",), (change,))
     with pytest.raises(export.ExportError, match="not a path"):
         export.write(tmp_path / "out", [plan.HostPlan(HostResult("a", "ok"), changes=(planned,))])
     assert not (tmp_path / "x").exists()
@@ -161,7 +161,7 @@ def test_links_are_confirmed_before_slow_steps_follow(tmp_path):
     (tmp_path / "host_vars").mkdir()
     for host, (groups, _) in zip(hosts, PARTS, strict=True):
         made = [
-            builders.PlannedChange(f"g{n}", disruption, (), (change,)).data()
+            host_changes.PlannedChange(f"g{n}", disruption, (), (change,)).data()
             for n, (disruption, change) in enumerate(groups)
         ]
         (tmp_path / "host_vars" / f"{host}.yml").write_text(yaml.safe_dump({"nodetune_groups": made}))

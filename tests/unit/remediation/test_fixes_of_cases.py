@@ -5,7 +5,7 @@ import pytest
 from nodetune import checks
 from nodetune.api.model import Absent, HostFacts
 from nodetune.facts import document
-from nodetune.remediation import builders
+from nodetune.remediation import host_changes
 from tests.data.synthetic import build
 from tests.unit.checks.test_cases import cases, judge
 
@@ -27,9 +27,9 @@ def plans(check):
         finding = judge(check, dict(facts))
         facts.pop("site", None)
         collected = document.from_data({"host": "case", "facts": facts}).facts
-        needed = {name: host.get(name, Absent("not there")) for name in builders.needs([check.remedy.kind])}
+        needed = {name: host.get(name, Absent("not there")) for name in host_changes.needs([check.remedy.kind])}
         if finding.fix:
-            yield builders.build([finding], HostFacts("case", {**needed, **collected}))
+            yield host_changes.build([finding], HostFacts("case", {**needed, **collected}))
 
 
 @pytest.mark.parametrize("check", FIXABLE, ids=lambda check: check.id)

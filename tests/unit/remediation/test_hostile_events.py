@@ -6,9 +6,10 @@ import sys
 import pytest
 
 from nodetune.remediation import rollout
-from nodetune.remediation.ansible import events, recorded
+from nodetune.remediation.ansible import events
 from nodetune.remediation.ansible.events import Reader
-from nodetune.remediation.runs import Run
+from nodetune.remediation.ansible.play import recorded
+from nodetune.remediation.runs.record import Run
 from nodetune.report.text import apply as text_apply
 
 WRONG = (None, True, -1, 1e308, 1 << 70, "x", "\x1b[2J", [], [None], {}, {"x": []}, [[1]], [{}])

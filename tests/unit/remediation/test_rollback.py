@@ -7,19 +7,22 @@ import pytest
 
 from nodetune.cli.main import group
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
-from nodetune.hosts.target import ConnectionOptions, Target
-from nodetune.remediation import rollback, runs
-from nodetune.remediation.ansible import Event, Outcome
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
+from nodetune.remediation import rollback
+from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.remediation.request import RollbackRequest
 from nodetune.remediation.rollback import Undoing
+from nodetune.remediation.runs import record
+from nodetune.remediation.runs.record import Run
 
 SWAP = {"group": "swap, idle node", "disruption": "idle node", "changes": []}
 SYSCTL = {"group": "sysctl", "disruption": "none", "changes": []}
 GUARD = {"gpu_idle": True, "drained": True}
 
 
-def record(root, command, *changes):
-    run = runs.Run.create(command, {}, ["gpu1"], None, root)
+def run_of(root, command, *changes):
+    run = Run.create(command, {}, ["gpu1"], None, root)
     if changes:
         run.save_changes("gpu1", list(changes))
     run.finish(0)
@@ -35,12 +38,12 @@ def sent(monkeypatch):
         found.append(variables)
         return {target.name: Outcome(target.name) for target in targets}
 
-    monkeypatch.setattr(rollback.ansible, "play", play)
+    monkeypatch.setattr(rollback.play, "play", play)
     return found
 
 
 def take_back(of, root):
-    run = runs.Run.create("rollback", {}, ["gpu1"], None, root)
+    run = Run.create("rollback", {}, ["gpu1"], None, root)
     undoing = Undoing(of, [Target("gpu1")], ConnectionOptions(), RollbackRequest(of.id), {})
     undoing.revert(run, lambda _event: None)
     run.finish(0)
@@ -48,7 +51,7 @@ def take_back(of, root):
 
 
 def test_undoing_a_rollback_needs_the_node_as_free_as_its_run(tmp_path, sent):
-    of = record(tmp_path, "apply", SYSCTL, SWAP)
+    of = run_of(tmp_path, "apply", SYSCTL, SWAP)
     for _ in range(3):
         of = take_back(of, tmp_path)
     guards = [(variables["gpu1"]["nodetune_guard"], variables["gpu1"]["nodetune_guarded"]) for variables in sent]
@@ -56,12 +59,12 @@ def test_undoing_a_rollback_needs_the_node_as_free_as_its_run(tmp_path, sent):
 
 
 def test_what_disturbed_nothing_is_undone_on_any_node(tmp_path, sent):
-    take_back(take_back(record(tmp_path, "apply", SYSCTL), tmp_path), tmp_path)
+    take_back(take_back(run_of(tmp_path, "apply", SYSCTL), tmp_path), tmp_path)
     assert ["nodetune_guard" in variables["gpu1"] for variables in sent] == [False, False]
 
 
 def test_of_a_rollback_that_kept_no_changes_any_may_disturb(tmp_path, sent):
-    take_back(record(tmp_path, "rollback"), tmp_path)
+    take_back(run_of(tmp_path, "rollback"), tmp_path)
     assert sent[0]["gpu1"]["nodetune_guard"] == GUARD
     assert "nodetune_guarded" not in sent[0]["gpu1"]
 
@@ -88,7 +91,7 @@ def test_the_highest_exit_code_that_holds_wins(outcomes, code):
 def test_hosts_gone_from_the_inventory_are_named_as_failures(tmp_path, sent, monkeypatch, capsys):
     hosts = tmp_path / "hosts.yml"
     hosts.write_text("all: {hosts: {gpu1: {}, gpu3: {}}}\n")
-    run = runs.Run.create("apply", {}, ["gpu1", "gpu2"], str(hosts), tmp_path / "runs")
+    run = Run.create("apply", {}, ["gpu1", "gpu2"], str(hosts), tmp_path / "runs")
     run.finish(0)
     monkeypatch.setenv("NODETUNE_RUNS", str(tmp_path / "runs"))
     words = ["rollback", run.id, "--yes"]
@@ -112,10 +115,10 @@ class Full(io.StringIO):
 def test_output_that_is_cut_off_does_not_change_the_exit(tmp_path, sent, monkeypatch):
     hosts = tmp_path / "hosts.yml"
     hosts.write_text("all: {hosts: {gpu1: {}}}\n")
-    run = runs.Run.create("apply", {}, ["gpu1"], str(hosts), tmp_path / "runs")
+    run = Run.create("apply", {}, ["gpu1"], str(hosts), tmp_path / "runs")
     run.finish(0)
     monkeypatch.setenv("NODETUNE_RUNS", str(tmp_path / "runs"))
     monkeypatch.setattr("sys.stdout", Full())
     with pytest.raises(OSError, match="No space left"):
         main(["rollback", run.id, "--yes"])
-    assert runs.find("last").about["exit"] == OK
+    assert record.find("last").about["exit"] == OK

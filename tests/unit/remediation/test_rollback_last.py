@@ -3,13 +3,17 @@
 import io
 import json
 
+import click
 import pytest
 
+from nodetune.cli import host_options
 from nodetune.cli.main import group
 from nodetune.foundation import UserError
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
-from nodetune.remediation import rollback, runs
-from nodetune.remediation.ansible import Event, Outcome
+from nodetune.remediation import rollback
+from nodetune.remediation.ansible.events import Event, Outcome
+from nodetune.remediation.runs import record
+from nodetune.remediation.runs.record import Run
 from tests.support.documents import valid
 
 ENTRY = {"n": 0, "group": "sysctl", "change": {"change": "value", "path": "/proc/sys/vm/swappiness"}, "after": "1"}
@@ -25,13 +29,13 @@ def root(tmp_path, monkeypatch):
         there.mkdir(parents=True)
         return there
 
-    monkeypatch.setattr(runs, "_new_folder", folder)
+    monkeypatch.setattr(record, "_new_folder", folder)
     return tmp_path / "runs"
 
 
-def record(root, command="apply", hosts=("gpu1",), changed=True, ended=True):
+def made(root, command="apply", hosts=("gpu1",), changed=True, ended=True):
     """One run that changed something on its hosts, or nothing."""
-    run = runs.Run.create(command, {}, hosts, ",".join(hosts) + ",", root)
+    run = Run.create(command, {}, hosts, ",".join(hosts) + ",", root)
     for name in hosts if changed else ():
         run.add_entries(name, [ENTRY])
     if ended:
@@ -61,7 +65,7 @@ class Plays:
 @pytest.fixture
 def plays(monkeypatch):
     found = Plays()
-    monkeypatch.setattr(rollback.ansible, "play", found.play)
+    monkeypatch.setattr(rollback.play, "play", found.play)
     return found
 
 
@@ -82,7 +86,7 @@ def typed(monkeypatch):
 
 
 def test_last_twice_undoes_two_runs(root, plays):
-    first, second = record(root), record(root)
+    first, second = made(root), made(root)
     assert cli(root, "last", "--yes") == OK
     assert cli(root, "last", "--yes") == OK
     assert [of for of, _ in plays.seen] == [second.id, first.id]
@@ -91,7 +95,7 @@ def test_last_twice_undoes_two_runs(root, plays):
 
 
 def test_a_last_run_that_changed_nothing_ends_the_rollback(root, plays):
-    first, second = record(root), record(root, changed=False)
+    first, second = made(root), made(root, changed=False)
     with pytest.raises(UserError) as told:
         cli(root, "last", "--yes")
     assert str(told.value) == (
@@ -105,7 +109,7 @@ def test_a_last_run_that_changed_nothing_ends_the_rollback(root, plays):
 
 
 def test_a_run_rolled_back_where_it_changed_something_is_over(root, plays):
-    first, second = record(root), record(root, hosts=("gpu1", "gpu2"))
+    first, second = made(root), made(root, hosts=("gpu1", "gpu2"))
     (second.folder / "entries/gpu2.jsonl").unlink()
     cli(root, "last", "--limit", "gpu1", "--yes")
     cli(root, "last", "--yes")
@@ -113,8 +117,8 @@ def test_a_run_rolled_back_where_it_changed_something_is_over(root, plays):
 
 
 def test_a_run_that_was_killed_may_have_changed_something(root, plays):
-    record(root)
-    killed = record(root, changed=False, ended=False)
+    made(root)
+    killed = made(root, changed=False, ended=False)
     about = json.loads((killed.folder / "run.json").read_text())
     about["controller"]["start"] = "1"
     (killed.folder / "run.json").write_text(json.dumps(about))
@@ -124,7 +128,7 @@ def test_a_run_that_was_killed_may_have_changed_something(root, plays):
 
 @pytest.mark.parametrize(("tasks", "lost"), [(["Begin"], True), (["Begin", "Change", "End"], False), ([], False)])
 def test_a_host_that_was_lost_may_have_been_changed(root, plays, tasks, lost):
-    run = record(root, changed=False)
+    run = made(root, changed=False)
     for task in tasks:
         run.add_event({"host": "gpu1", "task": task, "status": "ok"})
     run.add_event({"host": "gpu1", "task": "Change", "status": "unreachable"})
@@ -137,15 +141,15 @@ def test_a_host_that_was_lost_may_have_been_changed(root, plays, tasks, lost):
 
 
 def test_a_rollback_undone_makes_its_run_stand_again(root, plays):
-    first = record(root)
+    first = made(root)
     cli(root, "last", "--yes")
-    cli(root, runs.listing(root)[0].id, "--yes")
+    cli(root, record.listing(root)[0].id, "--yes")
     cli(root, "last", "--yes")
     assert plays.seen[-1] == (first.id, "gpu1")
 
 
 def test_a_host_that_kept_its_changes_is_still_to_roll_back(root, plays):
-    both = record(root, hosts=("gpu1", "gpu2"))
+    both = made(root, hosts=("gpu1", "gpu2"))
     plays.refused.add("gpu2")
     assert cli(root, "last", "--yes") == END_STATE_MISSED
     plays.refused.clear()
@@ -154,7 +158,7 @@ def test_a_host_that_kept_its_changes_is_still_to_roll_back(root, plays):
 
 
 def test_what_is_left_over_is_told_with_the_way_on(root, plays, capsys):
-    first, second = record(root), record(root)
+    first, second = made(root), made(root)
     plays.refused.add("gpu1")
     for _ in range(2):
         assert cli(root, "last", "--yes") == END_STATE_MISSED
@@ -166,9 +170,9 @@ def test_what_is_left_over_is_told_with_the_way_on(root, plays, capsys):
 
 
 def test_a_run_rolled_back_twice_stands_again_after_a_redo(root, plays):
-    run = record(root)
+    run = made(root)
     cli(root, run.id, "--yes")
-    back = runs.listing(root)[0]
+    back = record.listing(root)[0]
     cli(root, run.id, "--yes")
     cli(root, back.id, "--yes")
     cli(root, "last", "--yes")
@@ -176,9 +180,9 @@ def test_a_run_rolled_back_twice_stands_again_after_a_redo(root, plays):
 
 
 def test_a_run_made_to_stand_again_in_part_is_to_roll_back(root, plays, monkeypatch):
-    first = record(root)
+    first = made(root)
     cli(root, "last", "--yes")
-    redone = runs.Run.create("rollback", {"of": runs.listing(root)[0].id}, ["gpu1"], "gpu1,", root)
+    redone = Run.create("rollback", {"of": record.listing(root)[0].id}, ["gpu1"], "gpu1,", root)
     redone.undone = []
     redone.add_entries("gpu1", [ENTRY])
     redone.finish(END_STATE_MISSED)
@@ -187,9 +191,9 @@ def test_a_run_made_to_stand_again_in_part_is_to_roll_back(root, plays, monkeypa
 
 
 def test_all_undoes_what_stands_on_a_host_newest_first(root, plays, capsys):
-    first = record(root, hosts=("gpu1", "gpu2"))
-    record(root, hosts=("gpu2",))
-    third = record(root)
+    first = made(root, hosts=("gpu1", "gpu2"))
+    made(root, hosts=("gpu2",))
+    third = made(root)
     assert cli(root, "--all", "gpu1", "--yes") == OK
     assert plays.seen == [(third.id, "gpu1"), (first.id, "gpu1")]
     assert "2 changes undone" in capsys.readouterr().out
@@ -198,21 +202,21 @@ def test_all_undoes_what_stands_on_a_host_newest_first(root, plays, capsys):
 
 
 def test_all_names_the_hosts_that_have_runs(root, plays):
-    record(root, hosts=("gpu1", "gpu2"))
+    made(root, hosts=("gpu1", "gpu2"))
     with pytest.raises(UserError, match=r"nothing to roll back on gpu9.*gpu\[1-2\]"):
         cli(root, "--all", "gpu9", "--yes")
 
 
 def test_all_as_data_is_one_document(root, plays, capsys):
-    first, second = record(root), record(root)
+    first, second = made(root), made(root)
     assert cli(root, "--all", "gpu1", "--yes", "--format", "json") == OK
     document = valid("rollback", capsys.readouterr().out)
     assert [each["name"] for each in document["hosts"]] == ["gpu1"]
-    assert document["runs"] == [run.id for run in reversed(runs.listing(root)) if run.id not in (first.id, second.id)]
+    assert document["runs"] == [run.id for run in reversed(record.listing(root)) if run.id not in (first.id, second.id)]
 
 
 def test_a_dry_run_of_all_lists_the_runs(root, plays, capsys):
-    first, second = record(root), record(root)
+    first, second = made(root), made(root)
     assert cli(root, "--all", "gpu1", "--dry-run") == OK
     text = capsys.readouterr().out
     assert text.index(second.id) < text.index(first.id)
@@ -228,18 +232,26 @@ def test_a_rollback_is_of_one_run_or_of_all(root, words):
 
 
 def test_the_question_shows_what_would_be_undone(root, plays, typed, capsys):
-    run = record(root)
+    run = made(root)
     typed("n\n")
     assert cli(root, "last") == OK
     told = capsys.readouterr().err
     assert told.index("undone: vm.swappiness") < told.index(f"Roll back run {run.id} (apply")
     assert "Nothing was changed" in told
     assert plays.seen == []
-    assert len(runs.listing(root)) == 1
+    assert len(record.listing(root)) == 1
+
+
+def test_the_inventory_is_named_before_a_password_is_asked(root, plays, monkeypatch, capsys):
+    run = made(root)
+    monkeypatch.setattr(host_options, "_typed", lambda *_: click.echo("password?", err=True) or "secret")
+    cli(root, run.id, "-K", "--yes")
+    shown = capsys.readouterr().err
+    assert 0 <= shown.index("inventory: gpu1") < shown.index("password?")
 
 
 def test_where_nothing_would_be_undone_nobody_is_asked(root, plays, typed, capsys):
-    run = record(root)
+    run = made(root)
     plays.changes = False
     typed("")
     assert cli(root, run.id) == OK
@@ -248,7 +260,7 @@ def test_where_nothing_would_be_undone_nobody_is_asked(root, plays, typed, capsy
 
 
 def test_without_a_terminal_nothing_is_asked_of_the_hosts(root, plays):
-    record(root)
+    made(root)
     with pytest.raises(Exception, match="--yes"):
         cli(root, "last")
     assert plays.dry == []

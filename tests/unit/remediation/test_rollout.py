@@ -8,14 +8,17 @@ import pytest
 
 from nodetune.api.model import HostResult
 from nodetune.audit import auditor
+from nodetune.config import site
 from nodetune.facts import document
-from nodetune.hosts.target import ConnectionOptions, Target
-from nodetune.remediation import host_operations, rollout, runs
-from nodetune.remediation.ansible import Event, Outcome
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
+from nodetune.remediation import apply, host_operations, rollout
+from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.remediation.host_operations import HostOperations
 from nodetune.remediation.outcomes import NOT_APPLIED
 from nodetune.remediation.plan import PlanSelection
 from nodetune.remediation.request import ApplyRequest
+from nodetune.remediation.runs.record import Run
 
 MACHINE = Path(__file__).parents[2] / "data" / "synthetic" / "hgx-h200-untuned.json"
 DRAINED = Event("gpu1", "Drain", changed=True, result={"changed": True, "busy": ""})
@@ -51,12 +54,36 @@ def test_a_busy_node_is_changed_if_slurm_can_drain_it(drain, slurmd, computing, 
     assert found.findings
 
 
+@pytest.mark.parametrize(("kernel", "changed"), [("6.8.0-1028-nvidia-64k", False), ("6.14.0-1007-nvidia-64k", True)])
+def test_an_apply_changes_no_host_that_would_lose_cuda(tmp_path, kernel, changed):
+    data = json.loads(MACHINE.with_name("grace-gb200.json").read_text())
+    above = data["facts"]["pci.devices"]["value"]["0008:01:00.0"]["parents"]
+    redirects = {"value": {"port": "root", "enabled": ["SrcValid", "ReqRedir", "CmpltRedir", "UpstreamFwd"]}}
+    data["facts"] |= {"pci.acs": {"each": {above[0]: redirects}}, "host.kernel": {"value": kernel}}
+    data["facts"] |= {
+        "cmdline.running.iommu.passthrough": {"value": "0"},
+        "services.docker": {"absent": "not installed"},
+    }
+    data["facts"] |= {"cmdline.installed": {"value": {"arguments": {}, "file": "/boot/grub/grub.cfg"}}}
+    data["about"] = {**data.get("about", {}), "uid": 0}
+    facts = document.from_data(data, "tray1")
+    wants = {"id": "site-passthrough", "kernel_arg": "iommu.passthrough", "accept": "1", "set": "1"}
+    (tmp_path / "site.yml").write_text(json.dumps({"add": [wants]}))
+    selection = PlanSelection(site=site.read([tmp_path / "site.yml"]), select=("site-passthrough",))
+    request = ApplyRequest(ConnectionOptions(), selection, max_disruption="reboot")
+    audited = replace(auditor.Auditor(selection, "2026-11-01").result(facts), facts=facts)
+    prepared = apply.planned(request, [Target("tray1")], [audited])
+    assert bool(prepared.busy) is changed
+    assert [each.changes == () for each in prepared.plans] == [not changed]
+    assert ["CUDA would start on no GPU" in each.reason for each in prepared.skipped] == [True] * (not changed)
+
+
 class Ansible:
-    """Replaces `playbook.play`: what each play came to, by its name, and which hosts it was played on."""
+    """Replaces `play.play`: what each play came to, by its name, and which hosts it was played on."""
 
     def __init__(self, monkeypatch, **answers):
         self.answers, self.played = answers, []
-        monkeypatch.setattr(host_operations.ansible, "play", self)
+        monkeypatch.setattr(host_operations.play, "play", self)
 
     def __call__(self, name, targets, *_):
         hosts = [target.name for target in targets]
@@ -69,7 +96,7 @@ class Ansible:
 
 
 def run_on(tmp_path, *hosts):
-    return runs.Run.create("apply", {}, hosts, None, tmp_path)
+    return Run.create("apply", {}, hosts, None, tmp_path)
 
 
 def operations_on(tmp_path, *hosts, **how):
@@ -90,8 +117,8 @@ def test_a_run_stopped_while_draining_changes_nothing_more(tmp_path, monkeypatch
     done = [each for each in rolling.apply([work]) if each.check in {found.check for found in work.findings}]
     assert ansible.names() == ["drain"]
     assert {(each.outcome, each.reason) for each in done} == {(NOT_APPLIED, "ended by Ctrl-C")}
-    assert list(rolling.left_drained) == ["gpu1"]
-    assert "perhaps" in rolling.left_drained["gpu1"]
+    assert list(rolling.operations.left_drained) == ["gpu1"]
+    assert "perhaps" in rolling.operations.left_drained["gpu1"]
 
 
 def test_a_node_lost_while_it_was_drained_is_given_back(tmp_path, monkeypatch):

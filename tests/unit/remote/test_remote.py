@@ -12,7 +12,8 @@ import time
 import pytest
 
 from nodetune.api.model import HostFacts
-from nodetune.hosts.target import STATES, SessionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.onhost import protocol
 from nodetune.remote import local, payload, pool
 from nodetune.remote.connect import Connector
@@ -22,6 +23,7 @@ from nodetune.remote.login.session import KEPT_ERRORS, Session
 from nodetune.remote.login.ssh_config import Resolver, Settings, Shape, config_files
 from nodetune.remote.paramiko import sockets
 from nodetune.remote.slurm import srun
+from tests.support.states import STATES
 
 ASKED = payload.families(["host.arch"])
 NONCE = "0123456789abcdef"
@@ -263,6 +265,29 @@ def test_a_password_is_sent_once():
     with pytest.raises(UnreachableError, match="did not accept the password") as caught:
         said.errors(b"Sorry, try again.\n" + prompt)
     assert caught.value.state == "become failed"
+
+
+@pytest.mark.parametrize(
+    ("status", "errors", "state", "says"),
+    [
+        (1, b"sudo: a password is required", "become failed", "sudo needs a password: use --ask-become-pass"),
+        (
+            1,
+            b"bob is not in the sudoers file.",
+            "become failed",
+            "(not in the sudoers file): allow it in /etc/sudoers.d",
+        ),
+        (127, b"sh: 1: sudo: not found", "become failed", "sudo is not installed there"),
+        (1, b"sudo: no tty", "become failed", "sudo: no tty: sudo must allow this user to run the probe's python3"),
+        (1, b"sudo: python3: command not found", "no python", "install python3"),
+    ],
+)
+def test_a_refusal_of_sudo_says_what_to_do(status, errors, state, says):
+    said = talk(become=True)
+    said.errors(errors)
+    with pytest.raises(UnreachableError) as caught:
+        said.answer(status)
+    assert (caught.value.state, says in caught.value.message) == (state, True), caught.value.message
 
 
 def test_output_is_cut_and_errors_are_kept_in_part():

@@ -4,7 +4,8 @@ import shlex
 
 import pytest
 
-from nodetune.hosts.target import SessionOptions, Target
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.target import Target
 from nodetune.onhost import protocol
 from nodetune.remote.slurm import probe, srun
 

@@ -67,6 +67,15 @@ def test_an_xid_during_the_trial_bans_and_an_old_one_does_not(host):
     assert bench.measure((), bench.cases).counts, "the next trial is not blamed for it"
 
 
+def test_one_more_xid_of_a_known_kind_bans_too(host):
+    known = {"bdf": "0000:18:00.0", "xid": 31, "first": 1.0, "time": 1.0, "count": 1, "text": "MMU Fault"}
+    host.lines = [known]
+    bench = host.bench()
+    host.lines = [{**known, "time": 9.0, "count": 2}]
+    assert bench.measure(CTAS, bench.cases).banned == "gpu1: Xid 31 on 0000:18:00.0: MMU Fault"
+    assert bench.measure(CTAS, bench.cases).counts
+
+
 def test_an_unreadable_kernel_log_is_said_not_taken_for_silence(host):
     host.unread = "permission denied"
     bench = host.bench()

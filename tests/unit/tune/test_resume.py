@@ -1,6 +1,7 @@
 """What a tuning that is continued takes from its journal, and what it measures again."""
 
 import json
+import os
 import random
 from dataclasses import replace
 
@@ -152,3 +153,9 @@ def test_a_journal_without_room_for_its_header_leaves_no_file(tmp_path, monkeypa
     with pytest.raises(JournalError, match="no space left on device"):
         Journal(tmp_path / "t", {"a": 1}, resume=False)
     assert not (tmp_path / "t").exists()
+
+
+def test_a_pipe_is_no_file_of_trials(tmp_path):
+    os.mkfifo(tmp_path / "t")
+    with pytest.raises(JournalError, match=r"/t: not a file: give the file of an interrupted tuning"):
+        Journal(tmp_path / "t", {"subject": "nccl"}, resume=True)

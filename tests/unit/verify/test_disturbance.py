@@ -12,10 +12,11 @@ from rich.console import Console
 from nodetune.api.model import Value
 from nodetune.audit import hosts as audit_hosts
 from nodetune.cli.terminal import Terminal
+from nodetune.facts import machine
 from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
-from nodetune.hosts.target import ConnectionOptions
+from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.report.text import verify, verify_changes
-from nodetune.verify import compare, disturbance, figures, machine
+from nodetune.verify import compare, disturbance, figures
 from nodetune.verify import document as verify_document
 from nodetune.verify import run as verify_run
 from nodetune.verify.diagnosis import named

@@ -10,8 +10,9 @@ import time
 import jsonschema
 import pytest
 
+from nodetune.facts import machine
 from nodetune.foundation import paths
-from nodetune.verify import baseline, machine
+from nodetune.verify import baseline
 from nodetune.verify import document as verify_document
 from tests.support.commandline import nodetune
 from tests.support.verifying import busy

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from nodetune.verify import baseline, figures, findings, limits, machine, peers
+from nodetune.facts import machine
+from nodetune.verify import baseline, figures, findings, limits, peers
 from nodetune.verify.diagnosis import command, named
 from nodetune.verify.evaluate import again, judge
 from nodetune.verify.model import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Unmeasured, Verdict

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
+from nodetune.hosts.target import Target
 from nodetune.remote import payload
 from nodetune.remote.live_pool import Ended
 from nodetune.verify import remote

@@ -9,13 +9,13 @@ import jsonschema
 import pytest
 from rich.console import Console
 
+from nodetune.facts.machine import UNKNOWN as UNKNOWN_MACHINE
 from nodetune.foundation import paths
 from nodetune.report.text import verify, verify_changes
 from nodetune.verify import baseline, compare, findings
 from nodetune.verify import document as verify_document
 from nodetune.verify.diagnosis import named
 from nodetune.verify.evaluate import again, judge
-from nodetune.verify.machine import UNKNOWN as UNKNOWN_MACHINE
 from nodetune.verify.model import Unmeasured
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest

@@ -7,7 +7,8 @@ import pytest
 from nodetune.api.model import Absent, HostFacts
 from nodetune.audit import hosts as audit_hosts
 from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
-from nodetune.hosts.target import ConnectionOptions, UnreachableError
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import UnreachableError
 from nodetune.verify import retest, suites
 from nodetune.verify import run as verify_run
 from nodetune.verify.model import PASS, SHORT, Expectation, Verdict

@@ -16,7 +16,7 @@ from nodetune.cli import verbosity
 from nodetune.cli.host_options import stack
 from nodetune.cli.terminal import Terminal
 from nodetune.foundation import json_document, text
-from nodetune.hosts.target import ConnectionOptions
+from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.tune import run as tuning
 from nodetune.tune import space, study
 from nodetune.tune.model import Bench, Trial
@@ -28,8 +28,7 @@ options = stack(
     click.option("--resume", is_flag=True, help="Resume an interrupted tuning with its trials."),
     click.option(
         "--save",
-        type=click.Path(path_type=Path, dir_okay=False),
-        metavar="FILE",
+        **cli_options.FILE,
         help="Result file. Default: tuning-SUBJECT.json. FILE.trials keeps the trials until the result is written.",
     ),
     click.option(
@@ -99,4 +98,6 @@ def _tell(phase: str, trial: Trial) -> None:
     if not sys.stderr.isatty() or verbosity.is_quiet():
         return
     state = trial.banned or trial.failed or trial.disturbed
-    click.echo(f"{phase}: {space.in_words(trial.setting)}{': ' + text.plain(state, 100) if state else ''}", err=True)
+    click.echo(
+        f"{phase}: {space.in_words(dict(trial.setting))}{': ' + text.plain(state, 100) if state else ''}", err=True
+    )

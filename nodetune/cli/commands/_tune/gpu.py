@@ -13,7 +13,7 @@ from nodetune.cli.commands._tune import _study
 from nodetune.cli.requests import of
 from nodetune.remote.selected_hosts import selected_hosts
 from nodetune.tune.benches.gpu import GpuBench, GpuRequest
-from nodetune.verify.measure import measure_by
+from nodetune.verify.verify_hosts import measure_by
 
 MOST_SLOWDOWN = 50.0
 

@@ -13,7 +13,7 @@ from nodetune.cli.requests import of
 from nodetune.config import quantities
 from nodetune.remote.selected_hosts import selected_hosts
 from nodetune.tune.benches.storage import StorageBench, StorageRequest
-from nodetune.verify.measure import measure_by
+from nodetune.verify.verify_hosts import measure_by
 
 SMALLEST, LARGEST = 64 << 20, 64 << 30
 

@@ -14,12 +14,12 @@ const URGENCY = [5, 4, -2, 3, 2, 1, -1, 0];
 const data = JSON.parse(document.getElementById("data").textContent);
 const text = (number) => data.texts[number];
 
-const checks = data.checks.map((check) => ({...check, failing: [], unknown: [], waived: [], fresh: 0, gone: 0, level: 0}));
+const checks = data.checks.map((check) => ({...check, failing: [], unknown: [], waived: [], fresh: 0, gone: 0, level: 0, cost: 0}));
 const areas = [...new Set(checks.map((check) => check.area))].sort();
 
-const findings = data.findings.map(([check, status, severity, observed, wanted, reason, fix, disruption, gates]) => ({
+const findings = data.findings.map(([check, status, severity, observed, wanted, reason, fix, disruption, gates, cost]) => ({
   check: checks[check], status: ["fail", "unknown", "waived"][status], level: severity + 1, observed: text(observed),
-  wanted: text(wanted), reason: text(reason), fix: text(fix), disruption: text(disruption), gates: Boolean(gates),
+  wanted: text(wanted), reason: text(reason), fix: text(fix), disruption: text(disruption), gates: Boolean(gates), cost,
 }));
 
 // Which areas have a check that applies: the same for all hosts that were judged and skipped alike.
@@ -34,9 +34,9 @@ function applies(judged, skipped) {
 }
 
 const taken = new Map();
-const hosts = data.hosts.map(([name, state, message, profile, judged, skipped, told, change], index) => {
+const hosts = data.hosts.map(([name, state, message, profile, judged, skipped, told, devices, change], index) => {
   const host = {
-    index, name, state: text(state), message: text(message), profile: text(profile), judged, skipped,
+    index, name, devices, state: text(state), message: text(message), profile: text(profile), judged, skipped,
     told: told.map((number) => findings[number]), fresh: new Set(), gone: [], added: false, levels: new Map(), level: CLEAN,
   };
   host.reached = host.state === "ok";
@@ -65,6 +65,7 @@ function settle(host) {
     host.levels.set(area, worse(host.levels.get(area) ?? CLEAN, level));
     host.level = worse(host.level, level);
     if (found.status === "fail") check.level = Math.max(check.level, level);
+    check.cost = Math.max(check.cost, found.cost);
   }
   for (const check of host.fresh) check.fresh += 1;
   for (const {check} of host.gone) check.gone += 1;
@@ -77,7 +78,7 @@ function worse(one, other) {
 
 const reached = hosts.filter((host) => host.reached);
 const failing = checks.filter((check) => check.failing.length)
-  .sort((a, b) => b.level - a.level || b.failing.length - a.failing.length || (a.id < b.id ? -1 : 1));
+  .sort((a, b) => b.level - a.level || b.cost - a.cost || b.failing.length - a.failing.length || (a.id < b.id ? -1 : 1));
 const natural = new Intl.Collator("en", {numeric: true});
 hosts.sort((a, b) => natural.compare(a.name, b.name));
 hosts.forEach((host, place) => { host.place = place; });

@@ -245,7 +245,7 @@ function reasonList(pairs) {
 }
 
 function hostPage(host) {
-  const of = (status) => host.told.filter((found) => found.status === status).sort((a, b) => b.level - a.level);
+  const of = (status) => host.told.filter((found) => found.status === status).sort((a, b) => b.level - a.level || b.cost - a.cost);
   const [fails, unknown, waived] = ["fail", "unknown", "waived"].map(of);
   return [
     hosts.length > 1 ? h("p", {class: "crumbs"}, h("a", {href: "#/hosts"}, "Hosts")) : null,
@@ -254,6 +254,7 @@ function hostPage(host) {
     host.reached ? null : h("p", {class: "prose"}, host.message),
     host.added ? h("p", {}, "This host was not in the last audit.") : null,
     fails.length ? section("Findings", fails.map((found) => findingOf(host, found))) : null,
+    host.devices.length ? section("Devices named here", h("ul", {class: "plain"}, host.devices.map((names) => h("li", {}, names.filter(Boolean).join(" "))))) : null,
     host.gone.length ? section("Gone since the last audit", h("ul", {class: "plain"}, host.gone.map(({check, now}) =>
       h("li", {}, linkToCheck(check), " ", h("span", {class: "quiet"}, {pass: "passes now", skip: "does not apply any more", waived: "is waived now"}[now] || now))))) : null,
     unknown.length ? section("Could not be judged", more(h("ul", {class: "plain"}), unknown, (found) =>

@@ -47,7 +47,7 @@ def put(change, state):
     refused = []
     for pattern, held in state.items():
         for text, numbers in held.items():
-            refused += [_write(path, text) for path in _paths(pattern, numbers)]
+            refused += [_write(_path(pattern, number), text) for number in _listed({text: numbers})]
     refused = [each for each in refused if each]
     if refused:
         more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
@@ -111,10 +111,6 @@ def _matching(pattern):
 
 def _path(pattern, number):
     return f"{CPUS}/{pattern}".replace("*", str(number))
-
-
-def _paths(pattern, numbers):
-    return [_path(pattern, number) for number in _listed({"": numbers})]
 
 
 def _numbers(numbers):

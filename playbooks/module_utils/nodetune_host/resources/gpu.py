@@ -66,8 +66,12 @@ KINDS = {
     "accounting_mode": Choice("nvmlDeviceGetAccountingMode", "nvmlDeviceSetAccountingMode", ON_OFF),
     "power_limit": PowerLimit(),
     "applications_clocks": clocks.Applications(),
-    "locked_clocks": clocks.locked_sm(),
-    "locked_memory_clocks": clocks.locked_memory(),
+    "locked_clocks": clocks.Locked(
+        clocks.SM, "locked_clocks", "nvmlDeviceSetGpuLockedClocks", "nvmlDeviceResetGpuLockedClocks"
+    ),
+    "locked_memory_clocks": clocks.Locked(
+        clocks.MEMORY, "locked_memory_clocks", "nvmlDeviceSetMemoryLockedClocks", "nvmlDeviceResetMemoryLockedClocks"
+    ),
 }
 """In the order of setting: persistence preserves later settings, and a change of the MIG mode may reset the GPU."""
 
@@ -102,7 +106,10 @@ def put(change, state):
         problems = []
         for index, at in state.items():
             try:
-                _put_one(kind, session.same_gpu(index, at["uuid"]), at["value"])
+                gpu = session.same_gpu(index, at["uuid"])
+                # unless it has the value: some drivers reject even that while the GPU is busy
+                if _folded(kind.read(gpu)) != _folded(at["value"]):
+                    kind.put(gpu, at["value"])
             except ChangeError as problem:
                 problems.append(str(problem))
         return problems
@@ -125,13 +132,6 @@ def show(change, state):
 
 def label(change):
     return f"{change['setting']} of {', '.join(f'GPU{index}' for index in change['gpus'])}"
-
-
-def _put_one(kind, gpu, value):
-    """Set one GPU unless it has the value: some drivers reject even that while the GPU is busy."""
-    if mig.same(kind.read(gpu), value) if kind in MIG else kind.read(gpu) == value:
-        return
-    kind.put(gpu, value)
 
 
 def _kind(change):

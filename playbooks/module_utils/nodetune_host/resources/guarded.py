@@ -6,13 +6,7 @@ Slurm drains every node whose prolog is missing: removing a prolog too early wou
 from .. import scheduler
 from ..problem import ChangeError
 from . import file
-
-read = file.read
-same = file.same
-show = file.show
-about = file.about
-label = file.label
-place = file.place
+from .file import about, label, place, read, same, show
 
 
 def wanted(change, now):

@@ -17,6 +17,7 @@ import sys
 import time
 
 from ..onhost import cpu_list
+from ..onhost.files import text
 from ..problem import ChangeError, why
 
 PCI = "/sys/bus/pci/devices"
@@ -40,7 +41,7 @@ LOOK_SECONDS = 300
 
 
 def read(change):
-    return {bdf: [_text(_path(irq)) for irq in irqs] for bdf, irqs in devices().items()}
+    return {bdf: [text(_path(irq)) for irq in irqs] for bdf, irqs in devices().items()}
 
 
 def wanted(change, now):
@@ -55,7 +56,7 @@ def put(change, state):
         if bdf not in now:
             refused.append(f"{bdf} is gone")
         for irq, cpus in zip(now.get(bdf, []), places):
-            if _text(_path(irq)) != cpus:
+            if text(_path(irq)) != cpus:
                 refused += _write(bdf, irq, cpus)
     if refused:
         more = f" (and {len(refused) - SHOWN} more)" if len(refused) > SHOWN else ""
@@ -101,23 +102,23 @@ def spread(counts):
 
 def near(bdf, usable):
     """Return the CPUs for a device, best first; all usable ones if none of those near it is usable."""
-    local = [cpu for cpu in cpu_list.parse(_text(f"{PCI}/{bdf}/local_cpulist")) if cpu in usable] or usable
+    local = [cpu for cpu in cpu_list.parse(text(f"{PCI}/{bdf}/local_cpulist")) if cpu in usable] or usable
     return sorted(local, key=lambda cpu: (_thread(cpu, local), cpu))
 
 
 def _usable():
-    online = cpu_list.parse(_text(CPUS + "/online"))
+    online = cpu_list.parse(text(CPUS + "/online"))
     apart = _apart("isolated") + _apart("nohz_full")
     return [cpu for cpu in online if cpu not in apart] or online
 
 
 def _apart(name):
-    return cpu_list.parse(_text(f"{CPUS}/{name}").replace("(null)", ""))
+    return cpu_list.parse(text(f"{CPUS}/{name}").replace("(null)", ""))
 
 
 def _thread(cpu, among):
     """Return 0 for the first thread of a core, 1 for the second, and so on."""
-    threads = cpu_list.parse(_text(f"{CPUS}/cpu{cpu}/topology/thread_siblings_list"))
+    threads = cpu_list.parse(text(f"{CPUS}/cpu{cpu}/topology/thread_siblings_list"))
     return [each for each in threads if each in among or each == cpu].index(cpu) if cpu in threads else 0
 
 
@@ -136,8 +137,8 @@ def devices():
 
 
 def _ours(folder):
-    kind = _text(folder + "/class")[:6]
-    return kind in NIC_CLASSES or (kind in GPU_CLASSES and _text(folder + "/vendor") == NVIDIA)
+    kind = text(folder + "/class")[:6]
+    return kind in NIC_CLASSES or (kind in GPU_CLASSES and text(folder + "/vendor") == NVIDIA)
 
 
 def _driver(folder):
@@ -151,13 +152,13 @@ def _irqs(folder):
     try:
         irqs = [int(name) for name in os.listdir(folder + "/msi_irqs")]
     except FileNotFoundError:
-        irqs = [int(_text(folder + "/irq") or 0)]
+        irqs = [int(text(folder + "/irq") or 0)]
     return [irq for irq in sorted(irqs) if irq and _handled(irq) and _movable(irq)]
 
 
 def _handled(irq):
     path = f"{ACTIONS}/{irq}/actions"
-    return bool(_text(path)) if os.path.exists(path) else True
+    return bool(text(path)) if os.path.exists(path) else True
 
 
 def _movable(irq):
@@ -179,15 +180,6 @@ def _name(bdf):
 
 def _path(irq):
     return f"{IRQS}/{irq}/smp_affinity_list"
-
-
-def _text(path):
-    """Return the content without blanks; empty if the file does not exist."""
-    try:
-        with open(path) as opened:
-            return opened.read().strip()
-    except OSError:
-        return ""
 
 
 # --- as a program
@@ -238,7 +230,7 @@ def _is_card(message):
         return False
     number = str(HEAD.unpack_from(message)[-1])
     names = os.listdir(LINKS)
-    return any(_text(f"{LINKS}/{name}/ifindex") == number for name in names if os.path.exists(f"{LINKS}/{name}/device"))
+    return any(text(f"{LINKS}/{name}/ifindex") == number for name in names if os.path.exists(f"{LINKS}/{name}/device"))
 
 
 if __name__ == "__main__":

@@ -94,15 +94,15 @@ def confirm(run, home=HOME):
     """
     for unit in pending():
         _stop(unit)
-    made = {label(entry["change"]): entry for entry in changes(Journal(run, home).entries()) if _is_link(entry)}
+    made = {
+        label(entry["change"]): entry
+        for entry in changes(Journal(run, home).entries())
+        if entry["change"]["change"] == "link"
+    }
     lost = [name for name, entry in made.items() if read(entry["change"]) != left(entry)]
     if lost:
         raise ChangeError(f"{', '.join(lost)}: not confirmed in time and therefore undone: apply again")
     return list(made)
-
-
-def _is_link(entry):
-    return entry["change"]["change"] == "link"
 
 
 def amounts(text, names):

@@ -71,8 +71,7 @@ def label(change):
     return change["unit"]
 
 
-def _show(unit):
-    names = "LoadState,ActiveState,SubState"
+def _show(unit, names="LoadState,ActiveState,SubState"):
     lines = command.run(["systemctl", "show", "-p", names, "--", unit]).splitlines()
     return dict(line.split("=", 1) for line in lines if "=" in line)
 
@@ -148,9 +147,7 @@ def last_words(unit):
     When systemd has reported the end of a unit, the journal may not have its output yet; for a process that ended at
     once it may know the unit and no longer the invocation.
     """
-    names = "InvocationID,InactiveExitTimestampMonotonic"
-    asked = command.run(["systemctl", "show", "-p", names, "--", unit]).splitlines()
-    known = dict(line.split("=", 1) for line in asked if "=" in line)
+    known = _show(unit, "InvocationID,InactiveExitTimestampMonotonic")
     start, begun = known.get("InvocationID"), int(known.get("InactiveExitTimestampMonotonic") or 0) / 1e6
     if not start:
         return _last_line("--since=-2min", "--unit=" + unit)

@@ -21,6 +21,7 @@ TWINS = (
 RAISED = "/vm/min_free_kbytes"
 """The kernel raises it whenever it turns transparent huge pages on, also at boot."""
 
+PARAMETERS = "/sys/module/"
 BOOLEANS = {"1": "Y", "0": "N", "Y": "1", "N": "0"}
 """A module's parameter is written 1 and read Y."""
 
@@ -41,7 +42,7 @@ def wanted(change, now):
     value = _normal(str(change["value"]))
     after = dict(now)
     for path in set(glob.glob(change["path"])) & set(now):
-        after[path] = now[path] if BOOLEANS.get(now[path]) == value and _is_parameter(path) else value
+        after[path] = now[path] if BOOLEANS.get(now[path]) == value and path.startswith(PARAMETERS) else value
         twins = [twin for twin in _with_twin(path) if twin != path]
         after.update({twin: "0" for twin in twins if after[path] != now[path]})
     return after
@@ -84,10 +85,6 @@ def _with_twin(path):
                 stem = path[: -len(name)]
                 return [stem + one for one in pair if os.path.exists(stem + one)]
     return [path]
-
-
-def _is_parameter(path):
-    return path.startswith("/sys/module/")
 
 
 def _text(path):

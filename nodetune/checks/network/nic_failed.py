@@ -1,0 +1,35 @@
+"""The driver of a network card says that the card failed.
+
+Why it matters: The firmware does not answer, commands time out, or the card reports an error that it cannot repair. Jobs
+on this link hang until they time out, while the link can look up and the node ready. The check counts the whole boot: a
+card that failed stays so until its driver says that it recovered or starts it again.
+Healthy exception: A reset of the card (mlxfwreset, devlink) makes the same messages, and the driver then reports that it
+recovered. A card that has left the bus since is not judged here: an administrator removed it, or pcie-device-lost reports it.
+Confirm manually: journalctl -k -b | grep -E 'mlx5_core|efa|infiniband'
+Side effects of the fix: The link is down while its card is reset; a card that fails again needs a replacement.
+Sources: https://github.com/NVIDIA/NVSentinel (health-monitors/syslog-health-monitor/pkg/nicdriver: the fatal patterns) ;
+https://github.com/torvalds/linux (drivers/net/ethernet/mellanox/mlx5/core/health.c and cmd.c,
+drivers/infiniband/hw/efa/efa_com.c)
+"""
+
+from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.checks.shared.kernel_events import UPTIME, by_device, of_devices
+
+
+def observe(facts: FactsView) -> dict[str, str] | str:
+    on_bus = facts.readable("pci.devices")
+    failed = by_device(of_devices(facts, "kernel_log.nics"), "failed")
+    return {name: text for name, text in failed.items() if on_bus is None or ":" not in name or name in on_bus} or ""
+
+
+CHECK = Check(
+    needs=("kernel_log.nics", "pci.devices", UPTIME),
+    observe=observe,
+    accept=Empty("no failed card"),
+    remedy=manual(
+        "Drain the node. mlx5: devlink health show pci/ADDRESS, then devlink dev reload pci/ADDRESS action fw_activate, or "
+        "power the host off and on; if it comes back, update the firmware or replace the card. EFA: the admin queue stays "
+        "closed, so stop and start the instance."
+    ),
+    severity="high",
+)

@@ -1,0 +1,53 @@
+"""A PCIe port has cut off or lost its device.
+
+Why it matters: After an uncorrectable error the port contains it (DPC): it takes the link down, and every access to the
+device fails. If the hot-plug controller finds the slot empty, the kernel removes the device. A GPU or network card is then
+gone until a reset or a power cycle. The check counts the whole boot.
+Healthy exception: A device that comes back in its slot, and one from which the kernel says that it recovered. Drives that
+an administrator pulls out.
+Confirm manually: journalctl -k -b | grep -E 'DPC|pciehp|device recovery'
+Side effects of the fix: None: it only reports.
+Sources: https://github.com/torvalds/linux (drivers/pci/pcie/dpc.c, drivers/pci/pcie/err.c,
+drivers/pci/hotplug/pciehp_ctrl.c) ; https://docs.kernel.org/PCI/pci-error-recovery.html ;
+https://github.com/NVIDIA/NVSentinel/issues/1334
+"""
+
+from collections.abc import Mapping
+
+from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.checks.shared.kernel_events import UPTIME, by_device, of_devices
+
+DRIVE, BRIDGE = "0108", "0604"
+"""The first half of the PCI class."""
+
+
+def observe(facts: FactsView) -> dict[str, str] | str:
+    events = of_devices(facts, "kernel_log.pcie_ports")
+    lost = [
+        {**event, "text": event["text"] + _named(event["below"])}
+        for event in events
+        if not _only_drives(event["below"])
+    ]
+    return by_device(lost, "cut off", "gone") or ""
+
+
+def _only_drives(below: Mapping[str, str]) -> bool:
+    return bool(below) and set(below.values()) <= {DRIVE, BRIDGE} and DRIVE in below.values()
+
+
+def _named(below: Mapping[str, str]) -> str:
+    devices = sorted(address for address, found_as in below.items() if found_as != BRIDGE)
+    return f" ({', '.join(devices)})" if devices else ""
+
+
+CHECK = Check(
+    needs=("kernel_log.pcie_ports", UPTIME),
+    observe=observe,
+    accept=Empty("no device cut off or lost"),
+    remedy=manual(
+        "Drain the node, and find what was below the port: lspci -t on an identical machine. Power the host off and on. If it "
+        "happens again, check seating, riser and power cables, read the BMC's event log, and have the card or the board "
+        "replaced."
+    ),
+    severity="high",
+)
