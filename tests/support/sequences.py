@@ -104,7 +104,7 @@ class Host:
         self._seen(before, allowed=[str(self.root / "proc" / os.path.basename(path)[0]) for path in files])
 
     def hand(self):
-        """Change a file, a value or a link by hand."""
+        """Change a file, a value or a link manually."""
         before, path = (
             self.files(),
             self.root

@@ -113,7 +113,7 @@ def _undone(rollback: Run) -> list[str]:
 
 
 def _makes_stand(run: Run) -> bool:
-    """Return whether a run rolls back a rollback, and thus makes its run stand again."""
+    """Return whether a run rolls back a rollback, so that the run of that one remains."""
     of = Run(run.folder.with_name(_of(run)))
     try:
         return of.about.get("command") == ROLLBACK and not _makes_stand(of)
@@ -128,7 +128,7 @@ def _changed(run: Run, hosts: Iterable[str]) -> list[str]:
 
 
 def _lost(run: Run) -> set[str]:
-    """Return the hosts where a run began and did not come to its end."""
+    """Return the hosts where a run began and did not end."""
     open_calls = Counter[str]()
     for event in run.events():
         if event.get("status") == "ok":

@@ -99,7 +99,7 @@ def revert(entries, executor, result, force=False, timed=None):
 
 
 def _check_states(done):
-    """Raise StopError before anything is done if the journal has a state that is none of its resource."""
+    """Raise StopError before anything is done if the journal has an invalid state."""
     for entry in done:
         try:
             attempt(same, entry["change"], entry["before"], left(entry))

@@ -18,7 +18,7 @@ class Run(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a run did to a resource. `whole`: it restored the state from before the run `undid`."""
+    """The effect of a run on a resource. `whole`: it restored the state from before the run `undid`."""
 
     run: str
     undid: str
@@ -54,7 +54,7 @@ class Later:
         return False
 
     def changed_by(self, entry, now):
-        """Return the name of the run that brought a resource into its state `now` and still stands, or ""."""
+        """Return the name of the run that brought a resource into its state `now` and is not undone, or ""."""
         undone = set()
         for step in self._steps(entry):
             if step.run in undone:

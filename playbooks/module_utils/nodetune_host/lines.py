@@ -46,7 +46,7 @@ def is_sound(entry):
 
 
 def gap(entries):
-    """Return the place of the first entry before which some are missing; None if the numbers tell of none."""
+    """Return the place of the first entry before which some are missing; None if no number is missing."""
     due = None
     for place, entry in enumerate(entries):
         number = entry.get("n")
