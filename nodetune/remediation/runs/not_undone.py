@@ -101,7 +101,7 @@ def _of(rollback: Run) -> str:
 
 
 def _undone(rollback: Run) -> list[str]:
-    """Return the hosts where a rollback undid everything, or where it made a run stand again, if only partly.
+    """Return the hosts where a rollback undid everything, or where it restored the changes of a run, if only partly.
 
     Before 0.2.0, only the exit code shows this.
     """

@@ -40,7 +40,7 @@ class Later:
     def undone(self, entry):
         """Return whether a rollback has brought a resource back to its state before the run, or to an older one.
 
-        Rolling back a rollback is an order to make its run stand again, whatever was done in between.
+        Rolling back a rollback is an order to restore the changes of its run, whatever was done in between.
         """
         if self._runs[self._number].undid:
             return False
