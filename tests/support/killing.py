@@ -13,12 +13,13 @@ CHANGING |= {"rmdir", "symlink", "truncate", "unlink", "utime", "write", "writel
 def before_each_change(work):
     """Do `work` in a child that is killed before its k-th change, for k = 1, 2 …; yields k after each, until it lives."""
     for number in itertools.count(1):
-        if _lived(work, number):
+        if survives(work, number):
             return
         yield number
 
 
-def _lived(work, number):
+def survives(work, number):
+    """Do `work` in a child that is killed before its change of this number. Return whether it lived."""
     pid = os.fork()
     if pid == 0:
         try:

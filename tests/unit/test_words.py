@@ -85,6 +85,7 @@ KEPT = {
     "playbooks/README.md": {"hook|hooks", "owed"},
     "playbooks/module_utils/nodetune_host/edits.py": {"hook|hooks"},
     "playbooks/module_utils/nodetune_host/journal.py": {"hook|hooks"},
+    "playbooks/module_utils/nodetune_host/lines.py": {"hook|hooks"},
     "playbooks/module_utils/nodetune_host/pending.py": {"hook|hooks", "owed"},
     "playbooks/module_utils/nodetune_packages/ownfiles.py": {"anew"},
     "playbooks/roles/driver/tasks/main.yml": {"anew"},

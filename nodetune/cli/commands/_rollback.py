@@ -15,10 +15,11 @@ from nodetune.cli.commands import _apply
 from nodetune.cli.host_options import HostOptions
 from nodetune.cli.terminal import Terminal
 from nodetune.foundation import json_document, text
-from nodetune.foundation.exit_codes import OK
+from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
 from nodetune.remediation import document, rollback
 from nodetune.remediation.request import RollbackRequest
 from nodetune.remediation.rollback import Outcomes, Undoing
+from nodetune.remediation.runs import not_undone
 from nodetune.remediation.runs.connection import RECORDED
 from nodetune.remediation.runs.record import Run
 from nodetune.report.text import apply
@@ -53,7 +54,12 @@ def roll_back(undoing: Undoing, dry_run: bool, yes: bool, stream: TextIO, output
         apply.print_rollback(sys.stderr, expected, ())
         _apply.confirm(f"Roll back {undoing.title} on {text.count(len(undoing.targets), 'host')}?", yes)
     run, outcomes = undoing.carry_out(Terminal())
-    return _shown(outcomes, stream, output_format, [run])
+    code = _shown(outcomes, stream, output_format, [run])
+    if code == END_STATE_MISSED and undoing.request.run == "last":
+        older = not_undone.before(undoing.of, undoing.request.runs_folder)
+        more = f"; to leave it so and go on: nodetune rollback {older.id}" if older else ""
+        verbosity.note(f"`last` is still run {undoing.of.id}, of which something is left{more}")
+    return code
 
 
 def roll_back_all(

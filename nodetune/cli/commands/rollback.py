@@ -29,13 +29,13 @@ def command(
 ) -> int:
     """Undo a run: restore files and running values.
 
-    RUN is an id, the beginning of an id, or `last`: the newest run that changed something and is not rolled back yet
-    (see nodetune runs). Hosts and connection options come from that run unless given here. What someone changed since
+    RUN is an id, the beginning of an id, or `last`: the last run, or the one before it if that is rolled back (see
+    nodetune runs). If that run changed nothing, nothing is done. Hosts and connection options come from that run unless given here. What someone changed since
     is reported and kept, unless --force is given. Settings that need a boot (kernel arguments) take effect at the next
     boot. The rollback is recorded as a run.
 
     \b
-    nodetune rollback last                  the newest run; again, the one before it
+    nodetune rollback last                  the last run; again, the one before it
     nodetune rollback --all gpu001          everything that nodetune changed on gpu001
 
     Exit code: 0 done or declined, 2 usage, 3 hosts not reached, 4 something could not be undone.

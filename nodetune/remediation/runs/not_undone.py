@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ from nodetune.remediation.runs.files import RunError
 from nodetune.remediation.runs.record import DONE, INTERRUPTED, Run
 
 ROLLBACK = "rollback"
+BEGIN, END = "Begin", "End"
+"""The first and the last task of what changes a host."""
 NAMES = ("path", "unit", "mount_point", "name", "setting", "link", "device")
 """Members of a change that say what it acts on, the most telling first."""
 
@@ -34,11 +38,21 @@ def _hosts_if_over(run: Run) -> list[str]:
 
 
 def last(root: Path | None) -> tuple[Run, list[str]]:
-    """Return the newest remaining run and its hosts. Raise RunError."""
-    found = next(standing(record.listing(root)), None)
-    if found is None:
-        raise RunError("nothing to roll back: no recorded run has changed anything that remains (nodetune runs)")
-    return found
+    """Return the last run that is not rolled back yet, with the hosts. Raise RunError, also if it changed nothing."""
+    for run, hosts in _left(record.listing(root)):
+        changed = _changed(run, run.about["hosts"])
+        if not changed:
+            older = before(run, root)
+            more = f"; the last one that changed something: nodetune rollback {older.id}" if older else ""
+            raise RunError(f"the last run, {run.id}, changed nothing: nothing to roll back{more}")
+        if left := [host for host in hosts if host in changed]:
+            return run, left
+    raise RunError("nothing to roll back: no recorded run has changed anything that remains (nodetune runs)")
+
+
+def before(run: Run, root: Path | None) -> Run | None:
+    """Return the newest remaining run that is older than this one."""
+    return next((older for older, _ in standing(record.listing(root)) if older.id < run.id), None)
 
 
 def on(hosts: Iterable[str], root: Path | None) -> list[tuple[Run, list[str]]]:
@@ -50,18 +64,25 @@ def on(hosts: Iterable[str], root: Path | None) -> list[tuple[Run, list[str]]]:
 
 def standing(newest_first: Iterable[Run]) -> Iterator[tuple[Run, list[str]]]:
     """Yield each remaining run with its hosts. Skip unreadable records."""
-    undone: dict[str, set[str]] = {}
+    for run, hosts in _left(newest_first):
+        with contextlib.suppress(RunError):
+            if left := _changed(run, hosts):
+                yield run, left
+
+
+def _left(newest_first: Iterable[Run]) -> Iterator[tuple[Run, list[str]]]:
+    """Yield each run, rollbacks apart, with the hosts where no rollback undid it. Skip unreadable records."""
+    undone, standing_again = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
     for run in newest_first:
-        rolled_back = undone.get(run.id, set())
-        try:
+        rolled_back = undone[run.id]
+        with contextlib.suppress(RunError):
             if run.about.get("command") == ROLLBACK:
-                undone.setdefault(_of(run), set()).update(set(_undone(run)) - rolled_back)
-                continue
-            left = [host for host in run.about["hosts"] if host not in rolled_back and _changed(run, host)]
-        except RunError:
-            continue
-        if left:
-            yield run, left
+                of, hosts = _of(run), set(_undone(run)) - rolled_back
+                undone[of] |= hosts - standing_again[of]
+                if _makes_stand(run):
+                    standing_again[_of(Run(run.folder.with_name(of)))] |= hosts
+            elif left := [host for host in run.about["hosts"] if host not in rolled_back]:
+                yield run, left
 
 
 def labels(run: Run, host: str) -> list[str]:
@@ -80,13 +101,36 @@ def _of(rollback: Run) -> str:
 
 
 def _undone(rollback: Run) -> list[str]:
-    """Return the hosts where a rollback undid everything. Before 0.2.0, only the exit code shows this."""
+    """Return the hosts where a rollback undid everything, or where it restored the changes of a run, if only partly.
+
+    Before 0.2.0, only the exit code shows this.
+    """
+    partly = _changed(rollback, rollback.about["hosts"]) if _makes_stand(rollback) else []
     recorded = rollback.about.get("undone")
     if isinstance(recorded, list):
-        return [str(host) for host in recorded]
+        return [*map(str, recorded), *partly]
     return list(rollback.about["hosts"]) if rollback.about.get("exit") == 0 else []
 
 
-def _changed(run: Run, host: str) -> bool:
-    """Return whether a run changed something on a host. Of a run that was killed not every entry arrived."""
-    return run.state() != DONE or any("change" in entry for entry in run.entries(host))
+def _makes_stand(run: Run) -> bool:
+    """Return whether a run rolls back a rollback, so that the run of that one remains."""
+    of = Run(run.folder.with_name(_of(run)))
+    try:
+        return of.about.get("command") == ROLLBACK and not _makes_stand(of)
+    except RunError:
+        return False
+
+
+def _changed(run: Run, hosts: Iterable[str]) -> list[str]:
+    """Return on which of the hosts a run changed something. Of one that was killed or lost not every entry arrived."""
+    lost = hosts if run.state() != DONE else _lost(run)
+    return [host for host in hosts if host in lost or any("change" in entry for entry in run.entries(host))]
+
+
+def _lost(run: Run) -> set[str]:
+    """Return the hosts where a run began and did not end."""
+    open_calls = Counter[str]()
+    for event in run.events():
+        if event.get("status") == "ok":
+            open_calls[str(event.get("host"))] += {BEGIN: 1, END: -1}.get(str(event.get("task")), 0)
+    return {host for host, count in open_calls.items() if count > 0}

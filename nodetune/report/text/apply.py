@@ -158,8 +158,9 @@ def print_rollback(stream: TextIO, outcomes: Mapping[str, Outcome], made: Sequen
 def rolled_back(outcomes: Mapping[str, Outcome], made: Sequence[str]) -> str:
     """Return the totals of a rollback: its last line, also if the report goes to a file."""
     count = sum(bool(done.get("changed")) for each in outcomes.values() for done in each.gathered("done"))
-    left = sum(len(each.gathered("refused")) for each in outcomes.values())
-    more = f", {left} not undone (--force undoes them too)" if left else ""
+    left = [refused for each in outcomes.values() for refused in each.gathered("refused")]
+    force = "" if all(refused.get("moved") for refused in left) else " (--force undoes what was changed since)"
+    more = f", {len(left)} not undone{force}" if left else ""
     failed = sum(each.state != "ok" for each in outcomes.values())
     lost = f", {plain_text.count(failed, 'host')} failed or unreachable" if failed else ""
     return f"{plain_text.count(count, 'change')} {'undone' if made else 'would be undone'}{more}{lost}"

@@ -5,28 +5,31 @@ import os
 import shutil
 
 
-def replace(path, content, mode, uid=None, gid=None):
+def replace(path, content, mode, uid=None, gid=None, attributes=None):
     """Write a file completely or not at all, even if power fails: a reader sees the old bytes or the new ones.
 
-    Extended attributes (the SELinux label, ACLs) of the old file are kept. Raise OSError.
+    Extended attributes (the SELinux label, ACLs) of the old file are kept; it gets those of `attributes` that it lacks.
+    Raise OSError.
     """
     folder = os.path.dirname(path)
-    make_folders(folder)
-    part = part_of(path)
-    tidy(path)
+    made = missing_folder(path)
     try:
+        make_folders(folder)
+        tidy(path)
+        part = part_of(path)
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb") as opened:
             opened.write(content)
             opened.flush()
             if uid is not None and (uid, gid) != (os.geteuid(), os.getegid()):
                 os.fchown(handle, uid, gid)
-            _keep_attributes(path, handle)
+            _set_attributes(handle, {**(attributes or {}), **attributes_of(path)})
             os.fchmod(handle, mode)
             os.fsync(handle)
         os.rename(part, path)
     except BaseException:
         tidy(path)
+        remove_empty_folders(folder, made)
         raise
     sync_folder(folder)
 
@@ -63,6 +66,15 @@ def make_folders(folder, mode=0o755):
     sync_folder(os.path.dirname(folder))
 
 
+def missing_folder(path):
+    """Return the topmost folder above a path that does not exist, or None."""
+    missing = None
+    folder = os.path.dirname(path)
+    while not os.path.isdir(folder):
+        missing, folder = folder, os.path.dirname(folder)
+    return missing
+
+
 def part_of(path):
     """Return the path where new content is written before it replaces the file.
 
@@ -91,14 +103,18 @@ def sync_folder(folder):
         os.close(handle)
 
 
-def _keep_attributes(path, handle):
+def attributes_of(file):
+    """Return the extended attributes of a file (a path or an open file): {name: bytes}."""
     try:
-        names = os.listxattr(path)
+        return {name: os.getxattr(file, name) for name in os.listxattr(file)}
     except OSError:
-        return
-    for name in names:
+        return {}
+
+
+def _set_attributes(handle, attributes):
+    for name, value in attributes.items():
         try:
-            os.setxattr(handle, name, os.getxattr(path, name))
+            os.setxattr(handle, name, value)
         except OSError as error:
             if error.errno not in (errno.ENOTSUP, errno.EPERM, errno.EACCES):
                 raise

@@ -7,6 +7,7 @@ Each kind is a file in resources/ with these functions:
     put(change, state)            sets the state, for a change and its rollback; raises ChangeError
     show(change, state) -> str    the text for a unified diff
     label(change) -> str          the name of the resource
+    place(change) -> str          optional: the real path of a file or folder
     same(state, state) -> bool    optional: whether two states count as equal
     moved_by_kernel(left, now)    optional: whether only the kernel changed the state of a run to `now`
     TIMED                         optional: true if a change reverts on its own unless confirmed
@@ -14,10 +15,11 @@ Each kind is a file in resources/ with these functions:
 A handler ({"change": "run", "run": "daemon-reload"}) has no state: it runs if its group changed something.
 """
 
-from .executor import attempt, identity, named, resource_of, same
+from .executor import attempt, named, place_of, resource_of, same
 from .handler import is_handler, makes_sense_afterwards
 from .journal import changes as journaled_changes
-from .journal import handlers_of, machine_id, runs
+from .journal import handlers_of, left, machine_id
+from .later import Later, identity_then
 from .problem import ChangeError, StopError
 
 
@@ -84,29 +86,65 @@ def revert(entries, executor, result, force=False, timed=None):
     (False).
     """
     _refuse_other_host(entries)
-    of = next((entry["run"] for entry in entries if "run" in entry), "")
+    executor.journal.of = next((entry["run"] for entry in entries if "run" in entry), "")
     done = journaled_changes(entries)
     check([entry["change"] for entry in done])
+    _check_states(done)
     links = {entry["group"] for entry in done if _is_timed(entry["change"])}
     groups = [group for group in dict.fromkeys(entry["group"] for entry in done) if timed in (None, group in links)]
-    originals = _originals(done)
+    chosen = [entry for entry in reversed(done) if entry["group"] in groups]
+    undoing = _Undoing(executor, result, force, _states(done), *_since(entries, chosen, executor))
     for group in reversed(groups):
-        handlers = handlers_of(group, entries)
+        undoing.group([entry for entry in chosen if entry["group"] == group], handlers_of(group, entries))
+
+
+def _check_states(done):
+    """Raise StopError before anything is done if the journal has an invalid state."""
+    for entry in done:
+        try:
+            attempt(same, entry["change"], entry["before"], left(entry))
+            attempt(_diff, entry["change"], entry["before"], left(entry))
+        except ChangeError:
+            raise StopError(
+                f"the journal is damaged at change {entry['n']} ({_label(entry['change'])}): nothing is undone"
+            ) from None
+
+
+class _Undoing:
+    """A rollback. Of a resource that is not brought back completely (`kept`), earlier changes are left alone, too."""
+
+    def __init__(self, executor, result, force, states, undone, changed_by):
+        self.executor, self.result, self.force, self.states = executor, result, force, states
+        self.undone, self.changed_by, self.kept = undone, {} if force else changed_by, set()
+
+    def group(self, entries, handlers):
+        """Undo the changes of one group, last first, then run its handlers."""
+        keys = [identity_then(entry) for entry in entries]
+        later = {key: self.changed_by[key] for key in keys if key in self.changed_by}
         changed = False
-        entries_of_group = [entry for entry in reversed(done) if entry["group"] == group]
-        later = "" if force else _built_upon(entries_of_group, executor, of, originals)
-        if later:  # half of a group rolled back (a program without its settings) would break what that run left
-            result.refused += [
-                _refusal(entry, executor, f"changed by run {later} since: roll that back first")
-                for entry in entries_of_group
-            ]
-            continue
-        for entry in entries_of_group:
-            if _restore(entry, executor, result, force, [] if changed else handlers, originals):
-                changed = True
+        for key, entry in zip(keys, entries):
+            if key in self.kept:
+                continue
+            if key in self.undone:
+                _note(self.result, entry["change"], entry.get("checks", []), False)
+            elif _moved(entry):
+                self.result.refused.append(_moved(entry))
+                self.kept.add(key)
+            elif later:  # half of a group rolled back (a program without its settings) would break what that run left
+                self.result.refused.append(_refusal(entry, self.executor, _needed(key, later)))
+                self.kept.add(key)
+            else:
+                changed = self._one(key, entry, [] if changed else handlers) or changed
         for handler in handlers:
-            if (changed or executor.is_pending(handler)) and makes_sense_afterwards(handler):
-                _run_handler(handler, [], executor, result)
+            if (changed or self.executor.is_pending(handler)) and makes_sense_afterwards(handler):
+                _run_handler(handler, [], self.executor, self.result)
+
+    def _one(self, key, entry, handlers):
+        before = len(self.result.problems), len(self.result.refused)
+        changed = _restore(entry, self.executor, self.result, self.force, handlers, self.states[entry["n"]])
+        if before != (len(self.result.problems), len(self.result.refused)):
+            self.kept.add(key)
+        return changed
 
 
 def _label(change):
@@ -142,27 +180,22 @@ def _note(result, change, checks, changed, problem=""):
         result.problems.append({"checks": checks, "label": label, "message": problem})
 
 
-def _originals(entries):
-    """Return the state of each resource before the run first changed it: steps in between do not matter."""
-    found = {}
-    for entry in entries:
-        found.setdefault(identity(entry["change"]), entry["before"])
-    return found
-
-
-def _restore(entry, executor, result, force, handlers, originals):
-    """Undo one journaled change. Return True if the host has changed."""
+def _restore(entry, executor, result, force, handlers, states):
+    """Undo one journaled change. `states` are those of the resource up to this change. Return True if the host changed."""
     change, before, checks = entry["change"], entry["before"], entry.get("checks", [])
+    if same(change, before, states[0]):
+        before = states[0]  # it knows the folders that the run made for the file
     try:
         now = executor.read(change)
     except ChangeError as problem:
         _note(result, change, checks, False, str(problem))
         return False
-    if same(change, now, before) or same(change, now, originals[identity(change)]):
+    as_left = same(change, now, left(entry))
+    if same(change, now, states[0]) or (not as_left and any(same(change, now, state) for state in states)):
         _note(result, change, checks, False)
         return False
-    moved = getattr(resource_of(change), "moved_by_kernel", lambda *_: False)
-    if not (force or same(change, now, _left(entry)) or moved(_left(entry), now)):
+    by_kernel = getattr(resource_of(change), "moved_by_kernel", lambda *_: False)
+    if not (force or as_left or by_kernel(left(entry), now)):
         result.refused.append(_refusal(entry, executor, "changed since by someone else"))
         return False
     if handlers:
@@ -170,9 +203,19 @@ def _restore(entry, executor, result, force, handlers, originals):
     return _bring(executor, result, entry["group"], change, checks, now, before)
 
 
+def _states(done):
+    """Return {number of a change: the states of its resource in this run up to the one before it}."""
+    found, by_resource = {}, {}
+    for entry in done:
+        earlier = by_resource.setdefault(identity_then(entry), [])
+        found[entry["n"]] = [*earlier, entry["before"]]
+        earlier += [entry["before"], left(entry)]
+    return found
+
+
 def _refusal(entry, executor, message):
     """Return what is left alone, with the difference from the run's state."""
-    change, expected = entry["change"], _left(entry)
+    change, expected = entry["change"], left(entry)
     refused = {"checks": entry.get("checks", []), "label": resource_of(change).label(change), "message": message}
     try:
         return {**refused, "diff": _diff(change, expected, executor.read(change), "as the run left it", "now")}
@@ -180,34 +223,38 @@ def _refusal(entry, executor, message):
         return {**refused, "diff": {}}
 
 
-def _left(entry):
-    """Return the state of a resource at the end of the run."""
-    return entry.get("done", entry["after"])
-
-
-def _built_upon(entries, executor, of, originals):
-    """Return the name of a later run that changed one of these resources, or ""."""
-    for entry in entries:
+def _since(entries, done, executor):
+    """Return (the resources that a rollback restored since, {resource: the later run that changed it})."""
+    later = Later(entries, executor.journal)
+    undone, upon = set(), {}
+    for key, entry in {identity_then(entry): entry for entry in done}.items():
         try:
-            now = executor.read(entry["change"])
+            run = "" if _moved(entry) else later.changed_by(entry, executor.read(entry["change"]))
         except ChangeError:
-            continue
-        known = (_left(entry), entry["before"], originals[identity(entry["change"])])
-        untouched = any(same(entry["change"], now, state) for state in known)
-        later = "" if untouched else _later_run(entry["change"], now, executor.journal, of)
-        if later:
-            return later
-    return ""
+            run = ""
+        if later.undone(entry):
+            undone.add(key)
+        elif run:
+            upon[key] = run
+    return undone, upon
 
 
-def _later_run(change, now, own, of):
-    """Return the name of the run that put the resource into its current state, or ""."""
-    for journal, entries in reversed(runs(own.home)):
-        for entry in journaled_changes(entries):
-            alike = named(entry["change"]["change"]) and identity(entry["change"]) == identity(change)
-            if alike and journal.run not in (own.run, of) and same(change, _left(entry), now):
-                return journal.run
-    return ""
+def _moved(entry):
+    """Return the refusal of a file whose path, by a link or folder moved since, leads to another one; else None."""
+    then, label = entry.get("place"), _label(entry["change"])
+    now = place_of(entry["change"])
+    if then in (None, now):
+        return None
+    message = f"it was {then} in that run and is {now} now: nothing is written there; put the link or folder back first"
+    return {"checks": entry.get("checks", []), "label": label, "message": message, "diff": {}, "moved": True}
+
+
+def _needed(key, later):
+    """Return why a resource is kept: a later run changed it, or another one of its group."""
+    if key in later:
+        return f"changed by run {later[key]} since: roll that back first"
+    (_, label), run = next(iter(later.items()))
+    return f"kept with {label}, which run {run} changed since: roll that back first"
 
 
 def _refuse_other_host(entries):

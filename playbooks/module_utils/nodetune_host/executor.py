@@ -43,7 +43,7 @@ class Executor:
 
     def put(self, group, change, checks, before, after):
         """Bring the resource into the state `after`. Return (whether anything changed, the problem or "")."""
-        number = self.journal.begin_change(group, change, checks, before, after)
+        number = self.journal.begin_change(group, change, checks, before, after, place_of(change))
         problem, state = "", before
         try:
             attempt(resource_of(change).put, change, after)
@@ -116,17 +116,26 @@ def resource_of(change):
 def label_of(change):
     """Name the resource of a change, even if this version does not know its kind."""
     resource = named(str(change.get("change")))
-    return resource.label(change) if resource else str(change)[:100]
+    try:
+        return attempt(resource.label, change) if resource else str(change)[:100]
+    except ChangeError:
+        return str(change)[:100]
 
 
 def same(change, one, other):
     return getattr(resource_of(change), "same", operator.eq)(one, other)
 
 
-def identity(change):
-    """Return what identifies the resource of a change, to find other changes of it."""
-    kind = "file" if change["change"] == "edit" else change["change"]
-    return kind, resource_of(change).label(change)
+def identity(change, place=""):
+    """Return what identifies the resource of a change, to find other changes of it: `place` was its real path then."""
+    kind = "file" if change["change"] in ("edit", "guarded") else change["change"]
+    return kind, place or place_of(change) or resource_of(change).label(change)
+
+
+def place_of(change):
+    """Return the real path of a file or folder, without links; "" for other resources."""
+    place = getattr(resource_of(change), "place", None)
+    return place(change) if place else ""
 
 
 def attempt(function, *arguments):

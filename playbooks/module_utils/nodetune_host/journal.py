@@ -1,22 +1,25 @@
 """The changes of a run on this host, recorded before they are made: one JSON line each, never rewritten.
 
-{"run", "since", "machine", "boot"}                       head, before the first change of the run
-{"n", "group", "change", "checks", "before", "after"}     about to change the resource from `before` to `after`
+{"run", "since", "machine", "boot", "of"}                 head, before the first change; "of": the run that it rolls back
+{"n", "group", "change", "checks", "before", "after", "place"}   about to change it from `before` to `after`; a file's
+                                                          real path is its place
 {"n", "ok": true} or {"n", "done": state, "problem"}      the state read back: `after`, or something else
 {"group", "hook"}                                         a handler that will run after the changes of the group
 {"hook_done", "problem"}                                  a handler was run
 {"ended": seconds}
 
-Each line also has "sum", a checksum of the rest of it. The first version wrote none.
+Each line also has "sum", a checksum of the sum before it and the rest of the line: a line that is missing shows. The
+first version wrote neither that nor "of", the second a checksum of the line alone.
 """
 
-import hashlib
+import contextlib
 import json
 import os
 import re
 import time
 
 from . import atomic_file, pending
+from .lines import checksum, gap, parsed_line
 from .onhost import files
 from .problem import NoSpaceError, StopError, stopped, why
 
@@ -34,18 +37,6 @@ LASTING = ("update-grub", "initramfs")
 TORN = b"\0\0"
 """The remains of unsynced lines after a power cut. A single null is a damaged byte."""
 
-SHAPES = (
-    {"run", "since", "machine", "boot"},
-    {"n", "group", "change", "checks", "before", "after"},
-    {"n", "ok"},
-    {"n", "done", "problem"},
-    {"group", "hook"},
-    {"hook_done"},
-    {"hook_done", "problem"},
-    {"ended"},
-)
-"""The entries of the version without checksums."""
-
 
 class Journal:
     """The journal of one run on this host. Nothing is created before the first entry.
@@ -57,9 +48,10 @@ class Journal:
         if not RUN_NAME.match(run):
             raise StopError(f"{run[:100]!r} is not a valid run name: use letters, digits, dot, dash, underscore")
         self.run, self.home, self.spare = run, home or HOME, spare
+        self.of = ""
         self.added = []
         self._handle = None
-        self._next = 0
+        self._next, self._chain = 0, ""
         self._lie_in(self.home)
 
     def __del__(self):
@@ -79,6 +71,7 @@ class Journal:
 
     def _read(self):
         """Return the complete entries and their number of bytes in the file."""
+        self._chain = ""
         try:
             with open(self.path, "rb") as opened:
                 *lines, rest = opened.read().split(b"\n")
@@ -86,26 +79,30 @@ class Journal:
             return [], 0
         except OSError as error:
             raise StopError(f"{self.path} cannot be read: {why(error)}") from None
-        parsed = [_parsed(line) for line in lines]
+        parsed, chain = [], ""
+        for line in lines:
+            entry, chain = parsed_line(line, chain)
+            parsed.append(entry)
         while parsed and parsed[-1] is None and TORN in lines[len(parsed) - 1]:
             parsed.pop()
-        if len(parsed) == len(lines) and _parsed(rest[:-1]):  # its last byte was the end of the line
+        if len(parsed) == len(lines) and parsed_line(rest[:-1], chain)[0]:  # its last byte was the end of the line
             parsed.append(None)
-        if None in parsed:
-            line = parsed.index(None) + 1
+        line = parsed.index(None) if None in parsed else gap(parsed)
+        if line is not None or (parsed and "since" not in parsed[0]):
             raise StopError(
-                f"{self.path} is damaged at line {line}: restore it or move it away (a rollback then uses the "
+                f"{self.path} is damaged at line {(line or 0) + 1}: restore it or move it away (a rollback then uses the "
                 "controller's copy)"
             )
+        self._chain = chain
         return parsed, sum(len(line) + 1 for line in lines[: len(parsed)])
 
-    def begin_change(self, group, change, checks, before, after):
-        """Record the next change, safe against a power cut. Return its number."""
+    def begin_change(self, group, change, checks, before, after, place=""):
+        """Record the next change, safe against a power cut; `place` is its real path. Return its number."""
         self._open()
         number = self._next
         self._next += 1
         entry = {"n": number, "group": group, "change": change, "checks": checks, "before": before, "after": after}
-        self._append(entry, safe=True)
+        self._append(dict(entry, place=place) if place else entry, safe=True)
         return number
 
     def end_change(self, number, state, problem=""):
@@ -155,11 +152,13 @@ class Journal:
 
     def _write(self, entry, safe):
         as_read = json.loads(json.dumps(entry))  # numbers that are keys come back as texts, and sort otherwise
-        data = json.dumps(dict(as_read, sum=_checksum(as_read)), sort_keys=True).encode("ascii") + b"\n"
+        chain = checksum(as_read, self._chain)
+        data = json.dumps(dict(as_read, sum=chain), sort_keys=True).encode("ascii") + b"\n"
         try:
             files.append(self._handle, data, safe)
         except OSError as error:
             raise stopped(self.path, error, "more " if os.fstat(self._handle).st_size else "") from None
+        self._chain = chain
         self.added.append(entry)
 
     def _open(self):
@@ -184,44 +183,28 @@ class Journal:
     def _start(self):
         earlier, whole = self._read()
         self._next = max([self._next] + [entry["n"] + 1 for entry in earlier if "n" in entry])
+        made = atomic_file.missing_folder(self.path)
         try:
             atomic_file.make_folders(self.folder, PRIVATE)
             self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             os.ftruncate(self._handle, whole)
             atomic_file.sync_folder(self.folder)
         except OSError as error:
+            atomic_file.remove_empty_folders(self.folder, made)
             raise stopped(self.path, error) from None
         if not earlier:
-            head = {"run": self.run, "since": time.time(), "machine": machine_id(), "boot": boot_id()}
+            head = {"run": self.run, "since": time.time(), "machine": machine_id(), "boot": boot_id(), "of": self.of}
             self._write(head, safe=True)
 
 
-def _parsed(line):
-    """Return the entry of a line; None if it is damaged."""
-    try:
-        entry = json.loads(line.decode("ascii"))
-    except ValueError:
-        return None
-    if not isinstance(entry, dict):
-        return None
-    told = entry.pop("sum", None)
-    known = set(entry) in SHAPES if told is None else told == _checksum(entry)
-    return entry if known else None
-
-
-def _checksum(entry):
-    return hashlib.sha256(json.dumps(entry, sort_keys=True).encode("ascii")).hexdigest()[:16]
-
-
-def runs(home=""):
+def runs(home="", spare=""):
     """Return [(journal, its entries), …] of this host, oldest first. Ignore foreign folders."""
-    found = []
-    try:
-        names = os.listdir(os.path.join(home or HOME, "runs"))
-    except OSError:
-        return []
+    found, names = [], set()
+    for folder in filter(None, (home or HOME, spare)):
+        with contextlib.suppress(OSError):
+            names.update(os.listdir(os.path.join(folder, "runs")))
     for name in filter(RUN_NAME.match, names):
-        journal = Journal(name, home)
+        journal = Journal(name, home, spare)
         try:
             entries = journal.entries()
         except StopError:
@@ -258,6 +241,11 @@ def changes(entries):
             made = found[entry["n"]]
             made["done"] = made["after"] if "ok" in entry else entry["done"]
     return [found[number] for number in sorted(found)]
+
+
+def left(entry):
+    """Return the state of a resource after a change."""
+    return entry.get("done", entry["after"])
 
 
 def handlers_of(group, entries):

@@ -17,6 +17,9 @@ FOLDER = "/run/nodetune"
 STALE_SECONDS = 15 * 60
 """A run without a call for this many seconds has died: another run may take over."""
 
+LATEST = 1 << 35
+"""No lock is of a time later than this, in the year 3058: Python's clock ends at some time."""
+
 WORK_SECONDS = 20
 """Seconds that a call waits for one that still runs."""
 
@@ -62,8 +65,10 @@ class Lock:
                 held = json.load(opened)
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise StopError(f"{self.path} cannot be read ({error}): if no other run is active, remove it") from None
+        if not _is_sound(held):
+            raise StopError(f"{self.path} is damaged: if no other run is active, remove it")
         return held if held.get("boot") == boot_id() else {}
 
     def take(self, controller, take_over=""):
@@ -115,6 +120,16 @@ class Lock:
             atomic_file.replace(self.path, json.dumps(dict(held, heard=since_boot())).encode(), 0o600)
         except OSError as error:
             raise StopError(f"{self.path} cannot be written: {why(error)}") from None
+
+
+def _is_sound(held):
+    if not isinstance(held, dict):
+        return False
+    texts = [held.get("run"), held.get("controller"), held.get("boot", "")]
+    times = [held.get("since"), held.get("heard", 0)]
+    return all(isinstance(text, str) for text in texts) and all(
+        isinstance(seconds, (int, float)) and 0 <= seconds < LATEST for seconds in times
+    )
 
 
 def since_boot():

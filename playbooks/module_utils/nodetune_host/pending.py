@@ -15,9 +15,10 @@ def load(home, spare=""):
     for folder in filter(None, (home, spare)):
         try:
             with open(os.path.join(folder, FILE), "rb") as opened:
-                found.update(json.loads(opened.read().decode("utf-8")))
-        except (OSError, ValueError):
+                loaded = json.loads(opened.read().decode("utf-8"))
+        except (OSError, ValueError, RecursionError):
             continue
+        found.update(loaded if isinstance(loaded, dict) else {})
     return found
 
 

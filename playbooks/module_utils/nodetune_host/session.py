@@ -3,7 +3,7 @@
 import contextlib
 import os
 
-from . import atomic_file, core, idle, journal
+from . import atomic_file, core, idle, journal, lines
 from .executor import DryRun, Executor, identity, label_of
 from .handler import is_handler
 from .journal import Journal
@@ -45,7 +45,7 @@ def _close(run):
     """Record the end of the run once, and remove what it left half-written."""
     dead = Journal(run)
     for entry in journal.changes(dead.entries()):
-        if "done" not in entry and "path" in entry["change"]:
+        if "done" not in entry and isinstance(entry["change"].get("path"), str):
             _tidy(os.path.realpath(entry["change"]["path"]), entry)
     with contextlib.suppress(NoSpaceError):  # then the next run tells of it again
         dead.end()
@@ -56,7 +56,7 @@ def _tidy(path, entry):
     atomic_file.tidy(path)
     for state in (entry["before"], entry["after"]):
         made = state.get("folder") if isinstance(state, dict) else None
-        atomic_file.remove_empty_folders(os.path.dirname(path), made)
+        atomic_file.remove_empty_folders(os.path.dirname(path), made if isinstance(made, str) else "")
 
 
 @contextlib.contextmanager
@@ -129,6 +129,8 @@ def _entries_of(given):
         raise StopError(
             f"the journal of run {given['of']} is incomplete here, and the copy lacks entries that contained a password: nothing is undone"
         )
+    if not all(map(lines.is_sound, found)) or lines.gap(found) is not None:
+        raise StopError(f"the controller's copy of the journal of run {given['of']} is damaged: nothing is undone")
     return found
 
 

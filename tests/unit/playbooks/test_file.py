@@ -4,6 +4,7 @@ import os
 import resource
 import shutil
 import stat
+import struct
 import subprocess
 import sys
 
@@ -18,6 +19,10 @@ def change(path, content="new\n", **more):
 
 def apply(wish):
     file.put(wish, file.wanted(wish, file.read(wish)))
+
+
+ANYBODY = 0xFFFFFFFF
+"""The id in an entry of an ACL that names no user."""
 
 
 def all_below(folder):
@@ -98,6 +103,45 @@ def test_extended_attributes_such_as_the_selinux_label_are_kept(tmp_path):
         pytest.skip("this file system has no extended attributes")
     apply(change(place))
     assert os.getxattr(place, "user.label") == b"etc_t"
+
+
+def test_a_removed_file_comes_back_with_acl_and_attributes(do, tmp_path):
+    place = tmp_path / "file"
+    place.write_text("old\n")
+    place.chmod(0o640)
+    entries = [(1, 6, ANYBODY), (2, 4, 1234), (4, 4, ANYBODY), (16, 4, ANYBODY), (32, 0, ANYBODY)]
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)  # user 1234 may read
+    given = {"user.label": b"etc_t\0", "system.posix_acl_access": acl}
+    given |= {"trusted.x": b"\xff"} if os.geteuid() == 0 else {}
+    try:
+        for name, value in given.items():
+            os.setxattr(place, name, value)
+    except OSError:
+        pytest.skip("this file system has no extended attributes or no ACLs")
+    before = place.stat()
+    do([change(place, None)])
+    assert not place.exists()
+    assert do.back().problems == []
+    assert {name: os.getxattr(place, name) for name in os.listxattr(place)} == given
+    assert (place.stat().st_mode, place.read_text()) == (before.st_mode, "old\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+@pytest.mark.parametrize("free", range(3))
+def test_without_free_inodes_no_empty_folders_stay(do, tmp_path, free):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"nr_inodes={free + 2}", "tmpfs", disk], capture_output=True
+    ).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        result = do([change(disk / "a" / "b" / "c" / "new.conf")])
+        assert "no space left on device" in result.problems[0]["message"]
+        assert not result.changed
+        assert all_below(disk) == []
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
 
 
 def test_a_link_is_written_through_and_named(tmp_path):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from nodetune_host import core, journal, lines, lock, session
 from nodetune_host.journal import Journal
 from nodetune_host.problem import StopError
 
@@ -20,10 +21,18 @@ def written(do, home, tmp_path):
     return home / "runs/run-1/journal.jsonl"
 
 
+def before_places(entries):
+    """Leave out what no edition without chained checksums wrote."""
+    for entry in entries:
+        for name in ("of", "place"):
+            entry.pop(name, None)
+
+
 def without_checksums(path):
     """Make the journal one of the edition that wrote none."""
     entries = [json.loads(line) for line in path.read_text().splitlines()]
     assert all(entry.pop("sum") for entry in entries)
+    before_places(entries)
     path.write_text("".join(json.dumps(entry, sort_keys=True) + "\n" for entry in entries))
 
 
@@ -78,3 +87,130 @@ def test_a_state_with_numbers_as_keys_is_no_damage(home):
     own = Journal("run-1", str(home))
     own.begin_change("group", a_file("/a"), [], {9: "x", 10: "y"}, {})
     assert Journal("run-1", str(home)).entries()[1]["before"] == {"9": "x", "10": "y"}
+
+
+def with_sums_of_lines_alone(path):
+    """Make the journal one of the edition whose checksums were of the line alone."""
+    entries = [json.loads(line) for line in path.read_text().splitlines()]
+    for entry in entries:
+        del entry["sum"]
+    before_places(entries)
+    path.write_text(
+        "".join(json.dumps(dict(entry, sum=lines.checksum(entry)), sort_keys=True) + "\n" for entry in entries)
+    )
+
+
+def test_a_journal_that_lost_a_line_is_refused(do, written, tmp_path):
+    whole = written.read_text().splitlines(keepends=True)
+    assert len(whole) == 8
+    for lost in range(len(whole) - 1):
+        written.write_text("".join(whole[:lost] + whole[lost + 1 :]))
+        with pytest.raises(StopError, match=rf"is damaged at line {lost + 1}"):
+            do.back()
+    assert (tmp_path / "a").read_text() == "newer\n"
+
+
+def test_a_journal_whose_lines_changed_places_is_refused(do, written):
+    whole = written.read_text().splitlines(keepends=True)
+    written.write_text("".join([whole[0], *whole[3:5], *whole[1:3], *whole[5:]]))
+    with pytest.raises(StopError, match="is damaged at line 2"):
+        do.back()
+
+
+@pytest.mark.parametrize("made", [with_sums_of_lines_alone, without_checksums])
+def test_an_older_journal_that_lost_a_change_is_refused(do, written, made):
+    made(written)
+    whole = written.read_text().splitlines(keepends=True)
+    for lost, line in ([0, 1], 1), ([1], 2), ([3, 4], 4):
+        written.write_text("".join(text for number, text in enumerate(whole) if number not in lost))
+        with pytest.raises(StopError, match=rf"is damaged at line {line}"):
+            do.back()
+
+
+def test_a_journal_with_sums_of_lines_alone_is_rolled_back(do, written, home, tmp_path):
+    with_sums_of_lines_alone(written)
+    do([a_file(tmp_path / "c")])
+    assert [entry["n"] for entry in Journal("run-1", str(home)).entries() if "change" in entry] == [0, 1, 2, 3]
+    assert do.back().refused == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "state"]
+
+
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    "line",
+    [DEEP, '{"n": 0, "ok": ' + DEEP, "[]", "7", '{"n": "x", "ok": true}', '{"run": 1, "since": 0, "machine": "", "boot": ""}',
+     '{"n": 0, "group": "g", "change": [], "checks": [], "before": 1, "after": 1}',
+     '{"n": 0, "group": "g", "change": {}, "checks": [], "before": 1, "after": 1}', '{"group": "g", "hook": {}}',
+     '{"ended": "x"}'],
+)  # fmt: skip
+def test_a_line_of_anything_is_damage(do, written, line):
+    written.write_text(written.read_text().splitlines()[0] + "\n" + line + "\n")
+    with pytest.raises(StopError, match="is damaged at line 2"):
+        do.back()
+
+
+@pytest.mark.parametrize("state", [None, [], {}, {"content": 7, "mode": "x", "uid": "", "gid": []}, "text"])
+def test_a_state_that_is_none_stops_the_rollback_by_its_change(do, written, tmp_path, state):
+    without_checksums(written)
+    text = written.read_text().splitlines()
+    text[1] = json.dumps(dict(json.loads(text[1]), before=state), sort_keys=True)
+    written.write_text("\n".join(text) + "\n")
+    with pytest.raises(StopError, match=rf"journal is damaged at change 0 \({tmp_path}/a\): nothing is undone"):
+        do.back()
+    assert (tmp_path / "a").read_text() == "newer\n"
+
+
+@pytest.fixture
+def host(home, tmp_path, monkeypatch):
+    monkeypatch.setattr(journal, "HOME", str(home))
+    monkeypatch.setattr(lock, "FOLDER", str(tmp_path / "lock"))
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [[{"n": 0}], [{"change": {"change": "file"}}], [{"since": 1}], [{"n": 0, "done": 1}], [{"n": "0", "ok": 1}], [{"hook": 1}],
+     [{"n": n, "group": "g", "change": a_file("/x"), "before": 1, "after": 1} for n in (0, 2)]],
+)  # fmt: skip
+def test_a_damaged_copy_of_the_controller_is_refused(host, entries):
+    given = {
+        "run": "back-1",
+        "of": "run-1",
+        "entries": entries,
+        "force": False,
+        "guard": {},
+        "guarded": [],
+        "timed": None,
+    }
+    with pytest.raises(StopError, match="controller's copy of the journal of run run-1 is damaged: nothing is undone"):
+        session.revert(given, core.Result(), True)
+
+
+def test_a_killed_runs_journal_of_anything_is_told(host, written):
+    without_checksums(written)
+    text = written.read_text().splitlines()
+    text[1] = json.dumps(dict(json.loads(text[1]), change={"change": "file", "path": 7}, before={"folder": 7}))
+    written.write_text("\n".join(text[:2]) + "\n")
+    assert session.begin("next", "me", "", False)[0]["did"] == ["{'change': 'file', 'path': 7}"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [DEEP, "[]", "7", "null", "{}", '{"run": 1, "controller": "me", "since": 0}', '{"run": "x", "controller": "me", "since": 1e99}',
+     '{"run": "x", "controller": "me", "since": 0, "heard": "x"}', '{"run": "x"}', '{"run": "x", "controller": "me", "since": NaN}'],
+)  # fmt: skip
+def test_a_damaged_lock_is_one_line_that_says_what_to_do(host, tmp_path, text):
+    (tmp_path / "lock").mkdir()
+    (tmp_path / "lock/lock").write_text(text)
+    with pytest.raises(
+        StopError, match=r"lock/lock (is damaged|cannot be read \(.*\)): if no other run is active, remove it$"
+    ):
+        session.begin("next", "me", "", False)
+
+
+@pytest.mark.parametrize("text", [DEEP, "[]", "7", '["a"]', "{"])
+def test_damaged_pending_handlers_are_none(host, home, text):
+    home.mkdir()
+    (home / "owed.json").write_text(text)
+    assert not Journal("run-1").is_pending({"change": "run", "run": "update-grub"})

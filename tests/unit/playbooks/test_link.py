@@ -160,10 +160,13 @@ def entry(number, before, after):
     return {"n": number, "group": "net", "change": change, "checks": [], **states}
 
 
+HEAD = {"run": "r1", "since": 0, "machine": "", "boot": ""}
+
+
 def journal_of_a_run(home, *entries):
     folder = home / "runs" / "r1"
     folder.mkdir(parents=True)
-    (folder / "journal.jsonl").write_text("".join(json.dumps(each) + "\n" for each in entries))
+    (folder / "journal.jsonl").write_text("".join(json.dumps(each) + "\n" for each in [HEAD, *entries]))
 
 
 def test_a_change_that_still_holds_is_confirmed_by_its_name(tmp_path):

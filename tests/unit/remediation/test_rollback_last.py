@@ -94,11 +94,26 @@ def test_last_twice_undoes_two_runs(root, plays):
         cli(root, "last", "--yes")
 
 
-def test_a_run_that_changed_nothing_is_not_the_last(root, plays):
-    first = made(root)
-    made(root, changed=False)
+def test_a_last_run_that_changed_nothing_ends_the_rollback(root, plays):
+    first, second = made(root), made(root, changed=False)
+    with pytest.raises(UserError) as told:
+        cli(root, "last", "--yes")
+    assert str(told.value) == (
+        f"the last run, {second.id}, changed nothing: nothing to roll back; the last one that changed something: "
+        f"nodetune rollback {first.id}"
+    )
+    assert (plays.seen, plays.dry) == ([], [])
+    assert cli(root, first.id, "--yes") == OK
+    with pytest.raises(UserError, match=rf"{second.id}, changed nothing: nothing to roll back$"):
+        cli(root, "last", "--yes")
+
+
+def test_a_run_rolled_back_where_it_changed_something_is_over(root, plays):
+    first, second = made(root), made(root, hosts=("gpu1", "gpu2"))
+    (second.folder / "entries/gpu2.jsonl").unlink()
+    cli(root, "last", "--limit", "gpu1", "--yes")
     cli(root, "last", "--yes")
-    assert plays.seen == [(first.id, "gpu1")]
+    assert [of for of, _ in plays.seen] == [second.id, first.id]
 
 
 def test_a_run_that_was_killed_may_have_changed_something(root, plays):
@@ -109,6 +124,20 @@ def test_a_run_that_was_killed_may_have_changed_something(root, plays):
     (killed.folder / "run.json").write_text(json.dumps(about))
     cli(root, "last", "--yes")
     assert plays.seen == [(killed.id, "gpu1")]
+
+
+@pytest.mark.parametrize(("tasks", "lost"), [(["Begin"], True), (["Begin", "Change", "End"], False), ([], False)])
+def test_a_host_that_was_lost_may_have_been_changed(root, plays, tasks, lost):
+    run = made(root, changed=False)
+    for task in tasks:
+        run.add_event({"host": "gpu1", "task": task, "status": "ok"})
+    run.add_event({"host": "gpu1", "task": "Change", "status": "unreachable"})
+    if lost:
+        cli(root, "last", "--yes")
+    else:
+        with pytest.raises(UserError, match="changed nothing"):
+            cli(root, "last", "--yes")
+    assert [of for of, _ in plays.seen] == [run.id] * lost
 
 
 def test_a_rollback_undone_makes_its_run_stand_again(root, plays):
@@ -126,6 +155,39 @@ def test_a_host_that_kept_its_changes_is_still_to_roll_back(root, plays):
     plays.refused.clear()
     cli(root, "last", "--yes")
     assert plays.seen == [(both.id, "gpu1"), (both.id, "gpu2"), (both.id, "gpu2")]
+
+
+def test_what_is_left_over_is_told_with_the_way_on(root, plays, capsys):
+    first, second = made(root), made(root)
+    plays.refused.add("gpu1")
+    for _ in range(2):
+        assert cli(root, "last", "--yes") == END_STATE_MISSED
+        assert (
+            f"`last` is still run {second.id}, of which something is left; to leave it so and go on: "
+            f"nodetune rollback {first.id}\n" in capsys.readouterr().err
+        )
+    assert plays.seen == [(second.id, "gpu1")] * 2
+
+
+def test_a_run_rolled_back_twice_stands_again_after_a_redo(root, plays):
+    run = made(root)
+    cli(root, run.id, "--yes")
+    back = record.listing(root)[0]
+    cli(root, run.id, "--yes")
+    cli(root, back.id, "--yes")
+    cli(root, "last", "--yes")
+    assert [of for of, _ in plays.seen] == [run.id, run.id, back.id, run.id]
+
+
+def test_a_run_made_to_stand_again_in_part_is_to_roll_back(root, plays, monkeypatch):
+    first = made(root)
+    cli(root, "last", "--yes")
+    redone = Run.create("rollback", {"of": record.listing(root)[0].id}, ["gpu1"], "gpu1,", root)
+    redone.undone = []
+    redone.add_entries("gpu1", [ENTRY])
+    redone.finish(END_STATE_MISSED)
+    cli(root, "last", "--yes")
+    assert plays.seen == [(first.id, "gpu1")] * 2
 
 
 def test_all_undoes_what_stands_on_a_host_newest_first(root, plays, capsys):

@@ -6,7 +6,7 @@ The state is the whole file, as for `file`: a rollback restores its bytes.
 from .. import edits
 from ..problem import ChangeError
 from . import file
-from .file import about, label, put, read, same, show
+from .file import about, label, place, put, read, same, show
 
 
 def wanted(change, now):

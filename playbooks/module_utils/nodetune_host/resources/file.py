@@ -3,7 +3,8 @@
 `or` has the texts that later groups of the same plan write: a file with such a text is left unchanged. Otherwise a plan
 that runs again would remove the later text and write it again.
 
-State: {"content": base64 or null, "mode": "0644", "uid", "gid"}; without a file, "folder" is the topmost
+State: {"content": base64 or null, "mode": "0644", "uid", "gid", "attributes": {name: base64} of a file that has some:
+the SELinux label, ACLs, which a file that comes back gets again}; without a file, "folder" is the topmost
 missing folder, so that a rollback leaves no empty folders.
 """
 
@@ -24,8 +25,13 @@ SHOWN = 64 << 10
 ABSENT = {"content": None, "mode": None, "uid": None, "gid": None}
 
 
+def place(change):
+    """Return the file itself: a link is written through, not replaced by a file."""
+    return os.path.realpath(change["path"])
+
+
 def label(change):
-    target = os.path.realpath(change["path"])
+    target = place(change)
     return change["path"] if target == os.path.abspath(change["path"]) else f"{change['path']} (a link to {target})"
 
 
@@ -34,21 +40,22 @@ def read(change):
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
-        return dict(ABSENT, folder=_missing_folder(path))
+        return dict(ABSENT, folder=atomic_file.missing_folder(path))
     except OSError as error:
         raise ChangeError(f"{path} cannot be read: {why(error)}") from None
     try:
         about = os.fstat(handle)
         if not stat.S_ISREG(about.st_mode):
             raise ChangeError(f"{label(change)} is not a regular file: left alone")
-        content = _content(handle)
+        content, attributes = _content(handle), atomic_file.attributes_of(handle)
     finally:
         os.close(handle)
     if len(content) > LONGEST:
         raise ChangeError(
             f"{path} is larger than {LONGEST >> 20} MiB, so probably not a configuration file: left alone"
         )
-    return state(content, about.st_mode & 0o7777, about.st_uid, about.st_gid)
+    found = state(content, about.st_mode & 0o7777, about.st_uid, about.st_gid)
+    return dict(found, attributes={name: _text(value) for name, value in attributes.items()}) if attributes else found
 
 
 def wanted(change, now):
@@ -74,7 +81,11 @@ def edited(now, edit):
 
 
 def state(content, mode, uid, gid):
-    return {"content": base64.b64encode(content).decode("ascii"), "mode": f"{mode:04o}", "uid": uid, "gid": gid}
+    return {"content": _text(content), "mode": f"{mode:04o}", "uid": uid, "gid": gid}
+
+
+def _text(content):
+    return base64.b64encode(content).decode("ascii")
 
 
 def content_of(state):
@@ -83,7 +94,7 @@ def content_of(state):
 
 
 def same(one, other):
-    """Compare without the missing folders, which matter only for cleaning up."""
+    """Compare without the missing folders and the attributes, which matter only for bringing it back."""
     return all(one[key] == other[key] for key in ABSENT)
 
 
@@ -107,17 +118,18 @@ def put(change, state):
         if state["content"] is None:
             atomic_file.remove(path, state.get("folder"))
         else:
-            atomic_file.replace(path, content_of(state), int(state["mode"], 8), state["uid"], state["gid"])
+            attributes = {name: base64.b64decode(value) for name, value in state.get("attributes", {}).items()}
+            mode = int(state["mode"], 8)
+            atomic_file.replace(path, content_of(state), mode, state["uid"], state["gid"], attributes)
     except OSError as error:
         verb = "removed" if state["content"] is None else "written"
         raise ChangeError(f"{path} cannot be {verb}: {_why(error)}{_needed(error, path, state)}") from None
 
 
 def _target(change):
-    """Return the file itself: a link is written through, not replaced by a file."""
     if not change["path"].startswith("/"):
         raise ChangeError(f"{change['path']} is not an absolute path")
-    return os.path.realpath(change["path"])
+    return place(change)
 
 
 def _content(handle):
@@ -129,14 +141,6 @@ def _content(handle):
         parts.append(part)
         size += len(part)
     return b"".join(parts)
-
-
-def _missing_folder(path):
-    missing = None
-    folder = os.path.dirname(path)
-    while not os.path.isdir(folder):
-        missing, folder = folder, os.path.dirname(folder)
-    return missing
 
 
 def _why(error):

@@ -6,7 +6,7 @@ Slurm drains every node whose prolog is missing: removing a prolog too early wou
 from .. import scheduler
 from ..problem import ChangeError
 from . import file
-from .file import about, label, read, same, show
+from .file import about, label, place, read, same, show
 
 
 def wanted(change, now):

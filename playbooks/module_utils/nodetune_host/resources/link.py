@@ -11,7 +11,7 @@ import os
 import re
 
 from .. import command
-from ..journal import HOME, Journal, changes
+from ..journal import HOME, Journal, changes, left
 from ..problem import ChangeError, why
 
 TIMED = True
@@ -99,7 +99,7 @@ def confirm(run, home=HOME):
         for entry in changes(Journal(run, home).entries())
         if entry["change"]["change"] == "link"
     }
-    lost = [name for name, entry in made.items() if read(entry["change"]) != entry.get("done", entry["after"])]
+    lost = [name for name, entry in made.items() if read(entry["change"]) != left(entry)]
     if lost:
         raise ChangeError(f"{', '.join(lost)}: not confirmed in time and therefore undone: apply again")
     return list(made)

@@ -28,6 +28,8 @@ ASK = "import sys; print('%d.%d' % sys.version_info[:2])"
 COMPILE = "import compileall, sys; sys.exit(not compileall.compile_dir(sys.argv[1], quiet=2, ddir=sys.argv[2]))"
 SECONDS = 120
 
+place = file.place
+
 
 def label(change):
     return change["path"]
@@ -83,7 +85,7 @@ def put(change, state):
 def _make(change, python):
     """Unpack next to the target, then rename, so that it appears complete."""
     path = change["path"]
-    part = atomic_file.part_of(path)
+    part, made = atomic_file.part_of(path), atomic_file.missing_folder(path)
     shutil.rmtree(part, ignore_errors=True)
     before = os.umask(0o022)  # jobs' users run parts of it
     try:
@@ -97,6 +99,7 @@ def _make(change, python):
     finally:
         os.umask(before)
         shutil.rmtree(part, ignore_errors=True)
+        atomic_file.remove_empty_folders(os.path.dirname(path), made)
 
 
 def _unpack(change, part):

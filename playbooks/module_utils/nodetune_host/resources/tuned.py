@@ -15,6 +15,8 @@ MODE = "/etc/tuned/profile_mode"
 PID = "/run/tuned/tuned.pid"
 SECONDS = 300
 
+place = file.place
+
 
 def label(change):
     return change["path"]
