@@ -8,7 +8,7 @@ import pytest
 from tests.unit.guard import install
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="slurmd runs prologs and epilogs as root")
-DUE = "nodetune: gpu-recovery-needed: GPU0: drain and reset the GPU, which no program uses now\n"
+DUE = "nodetune: gpu-recovery-needed: GPU0 0000:00:06.0: drain and reset the GPU, which no program uses now\n"
 
 
 @pytest.fixture

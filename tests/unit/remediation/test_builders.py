@@ -257,7 +257,7 @@ def test_an_argument_that_ends_cuda_on_arm_is_refused(system):
 
 
 def test_a_refused_argument_leaves_the_others_of_its_kind():
-    planned, ((found, _),) = builders.build([PASSTHROUGH, step(remedies.kernel_arg("audit"), "0")], host(ARM))
+    planned, ((found, _),) = host_changes.build([PASSTHROUGH, step(remedies.kernel_arg("audit"), "0")], host(ARM))
     assert found == PASSTHROUGH
     ((text,),) = (files(each.changes).values() for each in planned)
     assert "audit=0" in text
@@ -285,7 +285,7 @@ def test_the_way_out_of_lost_cuda_is_never_refused():
 
 def test_two_arguments_that_end_cuda_together_are_refused():
     bare = {**ARM, "pci.acs": Each({"0009:00:00.0": Value({"port": "root", "enabled": []})})}
-    planned, left = builders.build([PASSTHROUGH, ACCESS_CONTROL], host(bare))
+    planned, left = host_changes.build([PASSTHROUGH, ACCESS_CONTROL], host(bare))
     assert planned == []
     assert [found for found, _ in left] == [PASSTHROUGH, ACCESS_CONTROL]
     pending = {"arguments": {"iommu.passthrough": "1"}, "file": "/boot/grub/grub.cfg"}

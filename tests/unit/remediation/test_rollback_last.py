@@ -6,7 +6,7 @@ import json
 import click
 import pytest
 
-from nodetune.cli import host_options
+from nodetune.cli import passwords
 from nodetune.cli.main import group
 from nodetune.foundation import UserError
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
@@ -244,7 +244,7 @@ def test_the_question_shows_what_would_be_undone(root, plays, typed, capsys):
 
 def test_the_inventory_is_named_before_a_password_is_asked(root, plays, monkeypatch, capsys):
     run = made(root)
-    monkeypatch.setattr(host_options, "_typed", lambda *_: click.echo("password?", err=True) or "secret")
+    monkeypatch.setattr(passwords, "asked", lambda *_: click.echo("password?", err=True) or "secret")
     cli(root, run.id, "-K", "--yes")
     shown = capsys.readouterr().err
     assert 0 <= shown.index("inventory: gpu1") < shown.index("password?")

@@ -491,7 +491,7 @@ def nodetune(*arguments):
 def test_every_audit_format_has_the_same_exit_code(output_format, begins, tmp_path):
     done = nodetune("--format", output_format, "-o", tmp_path / "report", "--fail-on", "critical")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("1 host audited: 1 critical, 2 high findings")
+    assert done.stderr.startswith("1 host audited: 1 critical, 2 high, 1 info findings")
     assert (tmp_path / "report").read_text().startswith(begins)
 
 
