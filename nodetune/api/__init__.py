@@ -4,6 +4,7 @@ from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
 from nodetune.api.model import Absent, Cause, Check, Each, Fact, Observe, Ref, Unread, Value, When
 from nodetune.api.predicates import AtLeast, AtMost, Empty, Equals, Matches, Not, OneOf
 from nodetune.api.remedies import (
+    apt_conf,
     block_queue,
     cpufreq,
     docker_daemon,

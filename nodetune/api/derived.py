@@ -6,6 +6,7 @@ the exception of the view if a needed fact is absent or unread.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -69,6 +70,18 @@ def tcp_wmem(facts: FactsView) -> list[int]:
     """Return the three send buffer sizes with only the largest raised: every socket costs the middle one."""
     smallest, initial, _ = facts["sysctl.net.ipv4.tcp_wmem"]
     return [smallest, initial, facts["derived.tcp_buffer_bytes"]]
+
+
+@needs("gpu.power_management_limit", "gpu.power_management_default_limit", "gpu.names")
+def usual_power_limits(facts: FactsView) -> dict[str, int]:
+    """Return GPU model → the power limit of most of its GPUs (mW), without models with several default limits."""
+    names, defaults = facts["gpu.names"], facts["gpu.power_management_default_limit"]
+    kinds = {model: {defaults.get(gpu) for gpu, name in names.items() if name == model} for model in names.values()}
+    limits: dict[str, Counter[int]] = {}
+    for gpu, limit in facts["gpu.power_management_limit"].items():
+        if len(kinds.get(names.get(gpu), ())) == 1:
+            limits.setdefault(names[gpu], Counter())[limit] += 1
+    return {model: seen.most_common(1)[0][0] for model, seen in limits.items()}
 
 
 SMALLEST_RESERVE_KB = 135_168

@@ -151,6 +151,11 @@ def mps() -> Remedy:
     return Remedy("mps", "mps", disruption="idle GPU", file="/etc/systemd/system/nodetune-mps.service")
 
 
+def apt_conf() -> Remedy:
+    """Have unattended-upgrades leave the failing packages alone; `set` is kept."""
+    return Remedy("apt_conf", "Package-Blacklist", file="/etc/apt/apt.conf.d/zz-nodetune", per_subject=True)
+
+
 def manual(steps: str) -> Remedy:
     """Describe the exact manual steps for a fault that a tool must not fix by itself."""
     return Remedy("manual", steps=steps)

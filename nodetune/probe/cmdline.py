@@ -13,6 +13,8 @@ GRUB_CONFIGS = ("/boot/grub/grub.cfg", "/boot/grub2/grub.cfg")
 GRUB_ENVIRONMENTS = ("/boot/grub/grubenv", "/boot/grub2/grubenv")
 BLS_FOLDER = "/boot/loader/entries"
 KERNEL_CMDLINE = "/etc/kernel/cmdline"
+IMAGE_HEADER = 1 << 16
+"""Bytes of a kernel image that hold its version (Documentation/arch/x86/boot.rst: setup code, at most 32 KiB)."""
 OPENS = re.compile(r"^\s*(menuentry|submenu)?\s*('[^']*'|\"[^\"]*\")?(.*)\{\s*$")
 
 
@@ -79,11 +81,28 @@ def boot_entry():
 
 
 def _described(image, options, path, version=None):
-    """Return an entry as a fact. The version follows the image's stem: /vmlinuz-6.8.0-51-generic."""
+    """Return an entry as a fact. The version is in the image, or follows its stem: /vmlinuz-6.8.0-51-generic."""
     named = re.match(r"(?:vmlinu[xz]|[Ii]mage|kernel|linux)-(.+)$", os.path.basename(image))
-    kernel = version or (named.group(1) if named else None)
+    kernel = _version_inside(image) or version or (named.group(1) if named else None)
     plain = " ".join(part for part in options.split() if not part.startswith("$"))
     return read.value({"kernel": kernel, "options": plain, "file": path})
+
+
+def _version_inside(image):
+    """Return the version in the header of an x86 image, whatever the name of its file; None if it cannot be read.
+
+    GRUB's paths begin at the root of a file system, which may be that of /boot.
+    """
+    for path in (image, "/boot" + image):
+        try:
+            content = read.raw_bytes(path, IMAGE_HEADER)
+        except OSError:
+            continue
+        if content[0x202:0x206] == b"HdrS":
+            text = content[0x200 + int.from_bytes(content[0x20E:0x210], "little") :]
+            found = re.match(rb"\d+\.\d+[\w.+~-]*", text)
+            return found.group().decode() if found else None
+    return None
 
 
 def _environment():

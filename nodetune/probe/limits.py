@@ -1,7 +1,8 @@
 """Resource limits at all their sources, and shared memory: `limits.*`.
 
 `limits.ITEM` (memlock, nofile, stack, nproc, rtprio, core) has one subject for each source: "login sessions" (PAM over
-what sshd passes on), and each running daemon that starts work. Values as in the kernel, or "unlimited".
+what sshd passes on), "login sessions of @GROUP" (or of a user, where a line gives them less than everyone), and each running
+daemon that starts work. Values as in the kernel, or "unlimited".
 """
 
 import fnmatch
@@ -23,6 +24,9 @@ PAM_UNLIMITED = ("unlimited", "infinity", "-1")
 LAUNCHERS = ("slurmd", "containerd", "dockerd", "crio", "kubelet", "sshd")
 ORDINARY_UID = 1000
 """The lowest UID of people on the distributions of GPU hosts."""
+GROUP_OF_USERS = 100
+MOST_NAMED = 32
+"""Groups and users with lines of their own."""
 
 
 def collect(names, step):
@@ -68,8 +72,16 @@ def _item(item, running, pam):
         for name, known in running.items()
         if name != "sshd" and ("unread" in known or item in known)
     }
-    subjects["login sessions"] = _login(item, running.get("sshd", {}), pam)
+    everyone = subjects["login sessions"] = _login(item, running.get("sshd", {}), pam)
+    for whose, lines in pam.get("named", {}).items():
+        one = _login(item, running.get("sshd", {}), lines) if item in lines else everyone
+        if "value" in one and "value" in everyone and _less(one["value"], everyone["value"]):
+            subjects["login sessions of " + whose] = one
     return read.each(subjects)
+
+
+def _less(one, other):
+    return any(_size(one[side]) < _size(other[side]) for side in ("soft", "hard"))
 
 
 def _with_file(daemon, item, limit):
@@ -123,7 +135,20 @@ def _pam():
         return {"off": "sshd_config says UsePAM no"}
     if not _uses_pam_limits("/etc/pam.d/sshd"):
         return {"off": "/etc/pam.d/sshd does not run pam_limits for sessions"}
-    return pam_winners(_pam_lines())
+    lines = _pam_lines()
+    named = sorted({fields[0] for _, _, fields in lines if _of_people(fields[0])})[:MOST_NAMED]
+    return dict(pam_winners(lines), named={whose: pam_winners(lines, whose) for whose in named})
+
+
+def _of_people(domain):
+    """Return whether a line is for one group or one user of people. Groups may be in a directory, not in the file."""
+    if not re.match(r"@?[A-Za-z_][\w.-]*$", domain):
+        return False
+    group = domain.startswith("@")
+    entry = "^{}:[^:]*:(\\d+):".format(re.escape(domain.lstrip("@")))
+    found = re.search(entry, read.text_or("/etc/group" if group else "/etc/passwd"), re.M)
+    number = int(found.group(1)) if found else ORDINARY_UID if group else 0
+    return number >= ORDINARY_UID or (group and number == GROUP_OF_USERS)
 
 
 def _sshd_setting(path, key, depth=4):
@@ -181,11 +206,14 @@ def _pam_lines():
     return found
 
 
-def pam_winners(lines):
-    """Return the lines that win: a range with all ordinary users beats `*`; then the last wins."""
+def pam_winners(lines, whose=""):
+    """Return the lines that win for an ordinary user, of a group or by name (`whose`).
+
+    A user or a range with all ordinary users beats a group, and that beats `*`; then the last wins.
+    """
     winners = {}
     for path, number, (domain, kind, item, text) in lines:
-        rank = _rank(domain)
+        rank = _rank(domain, whose)
         setting = _setting(item, text)
         if rank is None or setting is None:
             continue
@@ -196,12 +224,14 @@ def pam_winners(lines):
     return winners
 
 
-def _rank(domain):
+def _rank(domain, whose):
     """Return how specific a line is to an ordinary user, or None if it is about others."""
     if domain == "*":
         return 0
+    if domain == whose:
+        return 1 if whose.startswith("@") else 2
     least = re.match(r"(\d+):$", domain)
-    return 1 if least and int(least.group(1)) <= ORDINARY_UID else None
+    return 2 if least and int(least.group(1)) <= ORDINARY_UID else None
 
 
 def _setting(item, text):

@@ -6,6 +6,7 @@ import re
 from . import read, smbios
 
 THP = "/sys/kernel/mm/transparent_hugepage"
+FSTAB = "/etc/fstab"
 POOLS = "/sys/kernel/mm/hugepages"
 CONTROLLERS = "/sys/devices/system/edac/mc"
 
@@ -27,6 +28,7 @@ def collect(names, step):
     yield "ksm.pages_sharing", read.file_fact("/sys/kernel/mm/ksm/pages_sharing", int)
     step("/proc/swaps")
     yield "swaps", read.file_fact("/proc/swaps", _swaps)
+    yield "swap_in_fstab", read.tried(_swap_in_fstab)
     step("fragmentation")
     yield from _fragmentation()
     if "modules" in names:
@@ -40,6 +42,43 @@ def collect(names, step):
 def _swaps(content):
     rows = [line.split() for line in content.splitlines()[1:]]
     return {row[0]: {"type": row[1], "size_kb": int(row[2]), "used_kb": int(row[3])} for row in rows}
+
+
+def _swap_in_fstab():
+    """Return {device or file: {"size_kb", "file", "line"}} of the swap that fstab turns on at boot."""
+    found = {}
+    for number, line in enumerate(read.text_or(FSTAB).splitlines(), 1):
+        fields = line.partition("#")[0].split()
+        if len(fields) < 3 or fields[2] != "swap" or "noauto" in "".join(fields[3:4]).split(","):
+            continue
+        named = _device(fields[0])
+        path = read.real(named)
+        if not any(_is_masked(unit) for unit in ("swap.target", _unit(named), _unit(path))):
+            found[path] = {"size_kb": _size_kb(path), "file": FSTAB, "line": number}
+    return read.value(found)
+
+
+def _device(what):
+    """Return the path of a swap that fstab may name by tag (UUID=, LABEL=)."""
+    tag, equals, name = what.replace('"', "").partition("=")
+    return "/dev/disk/by-{}/{}".format(tag.lower(), name) if equals and "/" not in tag else what
+
+
+def _unit(path):
+    escaped = [re.sub(r"[^A-Za-z0-9:_.]", lambda sign: "\\x%02x" % ord(sign.group()), part) for part in path.split("/")]
+    return "-".join(escaped[1:]) + ".swap"
+
+
+def _is_masked(unit):
+    return read.link_name("/etc/systemd/system/" + unit) == "null"
+
+
+def _size_kb(path):
+    """Return the size of a file or a disk; None if it does not exist."""
+    sectors = read.text_or("/sys/class/block/{}/size".format(os.path.basename(path)))
+    if path.startswith("/dev/"):
+        return int(sectors) // 2 if sectors.isdigit() else None
+    return os.stat(read.ROOT + path).st_size // 1024 if read.exists(path) else None
 
 
 def _pools():

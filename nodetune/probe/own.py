@@ -14,6 +14,7 @@ from . import read
 
 NAME = "nodetune"
 FOLDERS = (
+    "/etc/apt/apt.conf.d",
     "/etc/default/grub.d",
     "/etc/modprobe.d",
     "/etc/modules-load.d",

@@ -23,7 +23,8 @@ def observe(facts: FactsView) -> dict[str, int]:
     return {
         bdf: size
         for bdf, size in facts["pci.gpu_bar_mib"].items()
-        if devices[bdf]["class"] == WITHOUT_DISPLAY
+        if bdf in devices
+        and devices[bdf]["class"] == WITHOUT_DISPLAY
         and devices[bdf]["device"] not in SMALL_BY_DESIGN
         and bdf not in desks
         and not devices[bdf].get("virtual_function")

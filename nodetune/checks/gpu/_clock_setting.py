@@ -12,23 +12,37 @@ NEEDS = (
     "gpu.max_clock_info.sm",
     "gpu.applications_clock.sm",
     "gpu.default_applications_clock.sm",
+    "gpu.performance_state",
 )
-MEMORY_NEEDS = ("gpu.performance_state", "gpu.clock_info.memory", "gpu.max_clock_info.memory")
+MEMORY_NEEDS = ("gpu.clock_info.memory", "gpu.max_clock_info.memory")
+SETTING = "applications_clocks_setting"
 ALIKE = 0.98
 MEMORY_TOLERANCE = 0.99
 
 
 def held_down(facts: FactsView) -> dict[str, str]:
-    """Return GPU → the clock that it is held at. A board that runs at its default application clock is not held down."""
+    """Return GPU → the clock that it is held at.
+
+    A board at its default application clock is not held down, unless it is busy and that is not what holds its clock:
+    then the clocks are locked.
+    """
     now, most = facts["gpu.clock_info.sm"], facts["gpu.max_clock_info.sm"]
     setting = facts.readable("gpu.applications_clock.sm", {})
     default = facts.readable("gpu.default_applications_clock.sm", {})
+    states = facts.readable("gpu.performance_state", {})
     found = {}
     for name, reasons in facts["gpu.clocks_event_reasons"].items():
-        limited = "applications_clocks_setting" in reasons and now.get(name, 0) < most.get(name, 0)
-        shipped = name in default and setting.get(name) == default[name]
+        limited = SETTING in reasons and now.get(name, 0) < most.get(name, 0)
+        locked = (
+            states.get(name) == 0 and list(reasons) == [SETTING] and _unlike(now.get(name, 0), default.get(name, 0))
+        )
+        shipped = name in default and setting.get(name) == default[name] and not locked
         found[name] = f"{now[name]} of {most[name]} MHz" if limited and not shipped else ""
     return found
+
+
+def _unlike(one: int, other: int) -> bool:
+    return min(one, other) < max(one, other) * ALIKE
 
 
 def is_decision(facts: FactsView, held: dict[str, str]) -> bool:

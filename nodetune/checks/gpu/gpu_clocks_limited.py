@@ -34,7 +34,7 @@ def observe(facts: FactsView) -> dict[str, str]:
 
 def _memory(facts: FactsView) -> dict[str, str]:
     """Return the memory clock of each GPU, if all have one below the maximum."""
-    if any(facts.readable(name) is None for name in MEMORY_NEEDS):
+    if any(facts.readable(name) is None for name in ("gpu.performance_state", *MEMORY_NEEDS)):
         return {}
     judged = judged_memory_clocks(facts)
     clocks = below_alike(judged, facts["gpu.max_clock_info.memory"], MEMORY_TOLERANCE)

@@ -15,4 +15,5 @@ CHECK = Check(
     applies=(GPU,),
     remedy=manual("With the node drained: nvidia-smi -r (on an NVSwitch system, all GPUs together), or reboot."),
     severity="medium",
+    part_of="gpu-ecc-off",
 )

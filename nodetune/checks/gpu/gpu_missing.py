@@ -17,11 +17,12 @@ VISIBLE = "visible to NVML"
 
 def observe(facts: FactsView) -> dict[str, str | Unread]:
     devices = facts["pci.devices"]
-    driven = {devices[bdf]["device"] for bdf in facts["pci.gpus"] if devices[bdf]["driver"] == "nvidia"}
+    gpus = [bdf for bdf in facts["pci.gpus"] if bdf in devices]
+    driven = {devices[bdf]["device"] for bdf in gpus if devices[bdf]["driver"] == "nvidia"}
     excluded = set(facts["gpu.excluded"])
     candidates = [
         bdf
-        for bdf in facts["pci.gpus"]
+        for bdf in gpus
         if bdf not in excluded
         and not devices[bdf].get("virtual_function")  # on a vGPU host: NVML does not count them
         and (

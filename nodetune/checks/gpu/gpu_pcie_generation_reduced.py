@@ -38,4 +38,5 @@ CHECK = Check(
     ),
     severity="high",
     cost="bandwidth",
+    part_of="gpu-pcie-width-reduced",
 )

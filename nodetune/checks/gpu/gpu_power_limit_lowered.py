@@ -1,7 +1,8 @@
 """The power limit of a GPU is below its default.
 
 Why it matters: A lower power limit lowers the clocks that the GPU reaches under load. Sites do this on purpose, for
-cooling or energy. The check reports it to explain slower results and changes nothing. It leaves out a limit that nodetune
+cooling or energy. The check reports it to explain slower results and changes nothing: a limit that only some GPUs have
+is fixed by gpu-power-limit-unequal. It leaves out a limit that nodetune
 keeps because the site declares it (gpu-power-limit-unwanted).
 Confirm manually: nvidia-smi -q -d POWER
 Side effects of the fix: Power draw and heat rise to the default.
@@ -32,4 +33,5 @@ CHECK = Check(
         "If this is not intended: nvidia-smi -i INDEX -pl WATTS with the default from nvidia-smi -q -d POWER."
     ),
     severity="info",
+    part_of="gpu-power-limit-unequal",
 )

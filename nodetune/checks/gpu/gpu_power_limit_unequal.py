@@ -5,11 +5,11 @@ deliberate policy would give all GPUs the same limit. Cards of several makers ha
 with one default limit are compared.
 Healthy exception: Cards of one model from several makers differ in their default limits.
 Confirm manually: nvidia-smi --query-gpu=index,name,power.limit --format=csv
-Side effects of the fix: None: it only reports.
+Side effects of the fix: The odd GPU gets the limit of its peers, now and at each boot: power draw and heat change.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
-from nodetune.api import GPU, Check, Empty, FactsView, manual
+from nodetune.api import GPU, Check, Empty, FactsView, Ref, gpu
 from nodetune.checks.gpu._peers import outliers
 from nodetune.foundation import text
 
@@ -32,9 +32,10 @@ CHECK = Check(
     needs=("gpu.power_management_limit", "gpu.power_management_default_limit", "gpu.names"),
     observe=observe,
     accept=Empty("the limit of its peers"),
+    set=Ref("derived.usual_power_limits"),
+    unit="mW",
     applies=(GPU,),
-    remedy=manual(
-        "nvidia-smi -i INDEX -pl WATTS with the limit of the other GPUs. Find out what sets the limit at boot."
-    ),
+    remedy=gpu("power_limit"),
     severity="medium",
+    name="power limit",
 )

@@ -3,7 +3,8 @@
 Why it matters: The driver reports that a setting (locked clocks or application clocks) keeps the SM clock below its
 maximum. One such GPU slows every collective that it takes part in. If all GPUs of the host are held at the same clock,
 that is a decision: see gpu-clocks-limited. So is a lock that nodetune keeps because the site declares it
-(gpu-sm-clock-unwanted). A default application clock is not a limit that an operator set.
+(gpu-sm-clock-unwanted). A default application clock is not a limit that an operator set, unless a busy GPU runs at
+another clock for no other reason: then its clocks are locked.
 Confirm manually: nvidia-smi -q -d CLOCK,PERFORMANCE
 Side effects of the fix: The GPU boosts to what power and temperature allow: power draw and heat rise.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;

@@ -14,7 +14,8 @@ from nodetune.api import GPU_ON_PCI, NOT_CONTAINER, Absent, Check, Equals, FactA
 
 
 def observe(facts: FactsView) -> str | Unread:
-    if not {facts["pci.devices"][bdf]["driver"] for bdf in facts["pci.gpus"]} & {"nvidia", None}:
+    devices = facts["pci.devices"]
+    if not {devices[bdf]["driver"] for bdf in facts["pci.gpus"] if bdf in devices} & {"nvidia", None}:
         raise FactAbsentError("every GPU is bound to a driver other than NVIDIA's (passed through, or nouveau)")
     if isinstance(facts.fact("gpu.nvml_status"), Absent):
         return Unread("no NVML library on this host: the driver may be in a container")

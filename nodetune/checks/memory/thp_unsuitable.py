@@ -2,20 +2,37 @@
 
 Why it matters: Huge pages save TLB misses where hosts stage large buffers, but only if programs can get them. With
 "never", programs that request them with madvise do not get them. NumPy makes such requests, and PyTorch does if
-configured to.
+configured to. A kernel argument that says another value than is set now counts, where neither tmpfiles.d nor tuned sets it
+at boot.
 Confirm manually: cat /sys/kernel/mm/transparent_hugepage/enabled
 Side effects of the fix: Only mappings made afterwards change. Restart a program to see the effect.
 Sources: https://docs.kernel.org/admin-guide/mm/transhuge.html ;
 https://github.com/redhat-performance/tuned (profiles hpc-compute, network-latency)
 """
 
-from nodetune.api import Check, OneOf, sysfs
+from nodetune.api import Check, FactsView, OneOf, sysfs
+
+FILE = "/sys/kernel/mm/transparent_hugepage/enabled"
+ARGUMENT, KEPT, TUNED = "cmdline.installed.transparent_hugepage", f"persisted.tmpfiles.{FILE}", "derived.tuned_settings"
+ACCEPTED = ["always", "madvise"]
+
+
+def observe(facts: FactsView) -> str:
+    now = str(facts["memory.thp.enabled"])
+    argument = facts.readable(ARGUMENT)
+    if now not in ACCEPTED or argument is None or argument["value"] in (now, *ACCEPTED):
+        return now
+    if facts.get(KEPT, None) is not None or "vm" in facts.readable(TUNED, {}):
+        return now
+    return f"{now} now, and transparent_hugepage={argument['value']} in {argument['file']}"
+
 
 CHECK = Check(
-    fact="memory.thp.enabled",
-    accept=OneOf(["always", "madvise"]),
+    needs=("memory.thp.enabled", ARGUMENT, KEPT, TUNED),
+    observe=observe,
+    accept=OneOf(ACCEPTED),
     set="madvise",
-    remedy=sysfs("/sys/kernel/mm/transparent_hugepage/enabled"),
+    remedy=sysfs(FILE),
     severity="medium",
     name="transparent_hugepage",
 )

@@ -27,4 +27,5 @@ CHECK = Check(
     accept=Empty("tuning left to NCCL"),
     remedy=manual("Delete the named line, or move it into the script of the job that a measurement shows to need it."),
     severity="low",
+    part_of="nccl-value-invalid",
 )

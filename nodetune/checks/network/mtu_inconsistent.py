@@ -3,8 +3,9 @@
 Why it matters: Hosts with different frame sizes on one network exchange small messages and hang on large ones. If one
 link of eight has another MTU than its peers, it usually lost its configuration; several links with another one have
 another role. Peers are links of one subnet, or data links of one kind: not the link of the default route, nor the only
-one in its subnet while others share one. Of two or three RoCE links of one kind, all are reported. roce-mtu-small reports
-links of RoCE whose MTU is too small.
+one in its subnet while others share one. Of two or three RoCE links of one kind, all are reported; so are two links of one
+kind with addresses, if the default route is known to use neither. roce-mtu-small reports links of RoCE whose MTU is too
+small.
 Confirm manually: grep . /sys/class/net/*/mtu
 Side effects of the fix: The link goes down for a moment; the switch port must carry frames of that size.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/networking_troubleshooting.html ;
@@ -20,6 +21,7 @@ from nodetune.foundation.stats import agreed
 MOST_NAMED = 8
 """MTUs of one subnet."""
 
+PAIR = 2
 MOST_UNLIKE = 3
 """Links of one kind without an odd one."""
 
@@ -36,9 +38,11 @@ def observe(facts: FactsView) -> dict[str, str]:
         if len(mtus) > 1:
             seen = " and ".join(map(str, mtus[:MOST_NAMED]))
             problems.update({name: f"MTU {link['mtu']}, its subnet has {seen}" for name, link in group.items()})
-    peers = data_links(facts)
+    peers, addressed = data_links(facts), set().union(*subnets)
     for group in groups(peers, "driver", "speed_mbps", "master"):
         problems.update(_odd(group))
+        if len(group) == PAIR and group.keys() <= addressed and facts.readable("net.default_interface"):
+            problems.update(_unlike(group))
     for group in _fabric(peers, roce - small_roce, ports):
         problems.update(_unlike(group))
     return {name: problem for name, problem in problems.items() if name not in small_roce}

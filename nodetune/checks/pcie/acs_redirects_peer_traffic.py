@@ -25,11 +25,11 @@ def observe(facts: FactsView) -> dict[str, list[str]] | Absent:
     if reason:
         return Absent(f"a hypervisor needs the isolation: {reason}")
     devices = facts["pci.devices"]
-    above_gpus = {bridge for gpu in facts["pci.gpus"] for bridge in devices[gpu]["parents"]}
+    above_gpus = {bridge for gpu in facts["pci.gpus"] if gpu in devices for bridge in devices[gpu]["parents"]}
     return {
         bdf: [bit for bit in port["enabled"] if bit in REDIRECTS]
         for bdf, port in facts["pci.acs"].items()
-        if port["port"] == "downstream" and set(devices[bdf]["parents"][-1:]) & above_gpus
+        if port["port"] == "downstream" and set(devices.get(bdf, {}).get("parents", ())[-1:]) & above_gpus
     }
 
 

@@ -38,7 +38,7 @@ def _off(facts: FactsView) -> dict[str, str]:
     devices = facts["pci.devices"]
     ways = [each["parents"] for each in devices.values() if (each["vendor"], each["device"]) == CARD]
     for root, *_, shared, mine in (way for way in ways if len(way) > 2 and devices[way[0]]["device"] in GRACE):
-        for way in (devices[gpu]["parents"] for gpu in facts["pci.gpus"]):
+        for way in (devices[gpu]["parents"] for gpu in facts["pci.gpus"] if gpu in devices):
             if shared in way[:-1]:
                 found |= {root: "SrcValid", mine: "ReqRedir", way[way.index(shared) + 1]: "CmpltRedir"}
     return found

@@ -22,7 +22,7 @@ def observe(facts: FactsView) -> dict[str, str]:
     return {
         bdf: domain
         for bdf, domain in facts["pci.iommu.domains"].items()
-        if "vfio" not in (devices[bdf]["driver"] or "")
+        if bdf in devices and "vfio" not in (devices[bdf]["driver"] or "")
     }
 
 

@@ -5,8 +5,8 @@ then, every new CUDA program fails with a driver/library version mismatch, on ea
 Fabric Manager must have the driver's version and breaks the same way. On Ubuntu, unattended-upgrades takes packages of
 Ubuntu only, whose names contain the branch (nvidia-driver-580-open); cuda-drivers and others of NVIDIA's repository stay.
 Confirm manually: apt-config dump | grep Package-Blacklist; apt-mark showhold (RHEL: cat /etc/dnf/automatic.conf)
-Side effects of the fix: Driver fixes then arrive only when you install them. Keep security updates of everything else
-on.
+Side effects of the fix: Driver fixes then arrive only when you install them; unattended-upgrades still brings everything
+else. The fix is for apt, and for drivers whose modules are not packages of one kernel each (linux-modules-nvidia-*).
 Sources: https://documentation.ubuntu.com/server/how-to/software/automatic-updates/ ;
 https://dnf.readthedocs.io/en/latest/automatic.html
 """
@@ -14,7 +14,7 @@ https://dnf.readthedocs.io/en/latest/automatic.html
 import re
 from typing import Any
 
-from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, FactsView, apt_conf
 from nodetune.checks.services._units import running
 
 TIMERS = {
@@ -48,11 +48,7 @@ CHECK = Check(
     ),
     observe=observe,
     accept=Empty("held, or excluded from automatic updates"),
-    remedy=manual(
-        'Debian and Ubuntu: write Unattended-Upgrade::Package-Blacklist { "nvidia-"; "libnvidia-"; "cuda-drivers"; '
-        '"linux-modules-nvidia-"; "linux-objects-nvidia-"; }; into /etc/apt/apt.conf.d/52nvidia, or: apt-mark hold '
-        "PACKAGE. RHEL: excludepkgs=nvidia-*,kmod-nvidia*,libnvidia-* in the [base] section of "
-        "/etc/dnf/automatic.conf. Do not switch automatic security updates off."
-    ),
+    set="kept",
+    remedy=apt_conf(),
     severity="medium",
 )

@@ -8,6 +8,7 @@ from typing import Any
 from nodetune.api import Absent, Cause, Each, Fact, FactsView, Unread, Value
 
 SESSIONS = "login sessions"
+"""Those of a group or a user that get less: `login sessions of @students`."""
 PASSED_ON = ("slurmd", "containerd", "crio", SESSIONS)
 """Daemons that pass their limits on to work. kubelet and dockerd do not: containerd or CRI-O starts containers."""
 
@@ -33,7 +34,7 @@ def limits_for(
     fact = facts.fact(f"limits.{item}")
     if not isinstance(fact, Each):
         return fact
-    return {name: _side(one, side) for name, one in fact.of.items() if name in subjects}
+    return {name: _side(one, side) for name, one in fact.of.items() if name.partition(" of ")[0] in subjects}
 
 
 def cause(item: str) -> Cause:

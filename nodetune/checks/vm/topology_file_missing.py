@@ -18,7 +18,8 @@ GIVEN, NOT_GIVEN = "a topology file", "no topology file"
 
 
 def observe(facts: FactsView) -> str | Absent:
-    devices, gpus = facts["pci.devices"], facts["pci.gpus"]
+    devices = facts["pci.devices"]
+    gpus = [gpu for gpu in facts["pci.gpus"] if gpu in devices]
     if len(gpus) < 2:
         return Absent("fewer than two GPUs")
     if len({tuple(devices[gpu]["parents"]) for gpu in gpus}) > 1:

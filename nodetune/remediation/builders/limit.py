@@ -94,7 +94,7 @@ def _add(fix: Fix, subject: str, host: HostView, sessions: dict[str, Any], units
 
 def _in_the_way(item: str, subject: str, now: Mapping[str, Any], host: HostView) -> str:
     """Return why a file of nodetune's would not change the limit of a subject; empty if nothing is known."""
-    if subject == SESSIONS:
+    if subject.startswith(SESSIONS):
         reason = now.get("in_the_way")
         return f"{subject}: {reason}. {PATH} has no effect there: fix this first, then plan again." if reason else ""
     name = UNITS.get(subject, subject)

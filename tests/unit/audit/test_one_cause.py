@@ -161,6 +161,45 @@ def test_what_one_gpu_shares_is_left_out_and_the_rest_is_shown():
     assert summary.seen(result, found) == "GPU1 0000:11:00.0: Xid 48 double-bit ECC error"
 
 
+def nccl(value):
+    line = {"name": "NCCL_BUFFSIZE", "value": value, "file": "/etc/nccl.conf", "line": 1, "scope": "file"}
+    return {"nccl.settings": Value([line])}
+
+
+PLANTED = {
+    "gpu-ecc-change-pending": ("gpu-ecc-off", {"gpu.ecc_mode_pending": ("GPU3", "disabled")}),
+    "gpu-power-limit-lowered": ("gpu-power-limit-unequal", {"gpu.power_management_limit": ("GPU3", 500_000)}),
+    "gpu-pcie-generation-reduced": (
+        "gpu-pcie-width-reduced",
+        {
+            "gpu.curr_pcie_link_generation": ("GPU3", 3),
+            "gpu.curr_pcie_link_width": ("GPU3", 8),
+            "gpu.performance_state": ("GPU3", 0),
+            "gpu.clocks_event_reasons": ("GPU3", []),
+        },
+    ),
+    "mig-mode-unequal": ("mig-without-instances", {"gpu.mig_mode": ("GPU3", "enabled")}),
+}
+
+
+@pytest.mark.parametrize("part", PLANTED)
+def test_a_planted_fault_of_one_gpu_is_one_finding(part):
+    leader, planted = PLANTED[part]
+    machine = document.load(MACHINE.with_name("hgx-h200-tuned.json"))
+    facts = dict(machine.facts)
+    for name, (gpu, value) in planted.items():
+        facts[name] = Each({**facts[name].of, gpu: Value(value)})
+    found = by_check(Auditor(Selection()).result(replace(machine, facts=facts)))
+    assert (found[leader].status, found[part].status, found[part].part_of) == ("fail", "fail", leader)
+    assert part in found[leader].reason
+
+
+def test_a_forced_setting_with_a_bad_value_is_one_finding():
+    facts = {**document.load(MACHINE).facts, **nccl("4M")}
+    found = by_check(Auditor(Selection()).result(HostFacts("node", facts)))
+    assert found["nccl-tuning-forced"].part_of == "nccl-value-invalid"
+
+
 def test_evidence_of_evidence_stands_below_the_first_cause():
     found = by_check(broken(["GPU0", "GPU1"], ["GPU0"], ["GPU0", "GPU1"]))
     assert dict(found[ROWS].reported_by) == {"GPU0": RECOVERY, "GPU1": XID}

@@ -66,6 +66,26 @@ def test_the_next_kernel_is_what_the_boot_loader_names(seen):
     assert facts["next"] == {"value": "6.8.0-60-generic"}
 
 
+@pytest.mark.parametrize(
+    ("name", "place"), [("vmlinuz-stable", "/boot/"), ("vmlinuz-" + RUNNING, "/"), ("bzImage", "/")]
+)
+def test_the_next_kernel_is_read_from_an_image_of_any_name(seen, name, place):
+    inside = (
+        b"\0" * 0x202 + b"HdrS" + b"\0" * 8 + (0x100).to_bytes(2, "little") + b"\0" * 0xF0 + b"6.8.0-60-generic (b@h)\0"
+    )
+    entry = GRUB.replace("/boot/vmlinuz-6.8.0-60-generic", place + name)
+    assert seen({"/boot/grub/grub.cfg": entry, f"/boot/{name}": inside.decode()})["next"] == {
+        "value": "6.8.0-60-generic"
+    }
+
+
+def test_a_renamed_image_without_a_version_keeps_the_name(seen):
+    entry = GRUB.replace("6.8.0-60-generic", "6.8.0-61-generic")
+    assert seen({"/boot/grub/grub.cfg": entry, "/boot/vmlinuz-6.8.0-61-generic": "MZ"})["next"] == {
+        "value": "6.8.0-61-generic"
+    }
+
+
 def test_without_boot_loader_configuration_the_newest_is_next(seen):
     assert seen(images(RUNNING, "6.8.0-60-generic"))["next"] == {"value": "6.8.0-60-generic"}
 

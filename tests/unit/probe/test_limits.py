@@ -93,6 +93,44 @@ def test_a_range_of_all_ordinary_users_beats_everyone(tree, collect):
     assert sessions(collect("limits"), "nofile")["value"]["soft"] == 4096
 
 
+PEOPLE = {
+    "/etc/group": "audio:x:29:\nusers:x:100:\nstudents:x:2000:\n",
+    "/etc/passwd": "ada:x:1001:1001::/:/bin/sh\nbackup:x:34:34::/:/bin/sh\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("@students - memlock 64", {"login sessions of @students"}),
+        ("@users - memlock 64", {"login sessions of @users"}),
+        ("@of-a-directory hard memlock 64", {"login sessions of @of-a-directory"}),
+        ("ada - memlock 64", {"login sessions of ada"}),
+        # those of services, and those that get no less
+        ("@audio - memlock 64", set()),
+        ("backup - memlock 64", set()),
+        ("gone - memlock 64", set()),
+        ("root - memlock 64", set()),
+        ("@students - memlock unlimited", set()),
+        ("%students - memlock 64", set()),
+        ("@students - nofile 64\n1000: - nofile 524288", set()),
+    ],
+)
+def test_groups_and_users_that_get_less_are_named(tree, collect, line, named):
+    tree({**HOST, **PEOPLE, "/etc/security/limits.conf": f"* - memlock unlimited\n* - nofile 524288\n{line}\n"})
+    facts = collect("limits")
+    assert {
+        name for item in ("memlock", "nofile") for name in facts[f"limits.{item}"]["each"] if " of " in name
+    } == named
+
+
+def test_the_line_of_a_group_is_in_the_way_of_lines_for_all(tree, collect):
+    tree({**HOST, **PEOPLE, "/etc/security/limits.conf": "@students - nofile 64\n* - nofile 1048576\n"})
+    found = collect("limits")["limits.nofile"]["each"]["login sessions of @students"]["value"]
+    assert (found["soft"], found["hard"]) == (64, 64)
+    assert found["in_the_way"] == "/etc/security/limits.conf line 1 is for @students and beats lines for everyone"
+
+
 def test_units_are_those_of_the_kernel(tree, collect):
     tree({**HOST, "/etc/security/limits.conf": "* - stack 8192\n* - rtprio 99\n"})
     facts = collect("limits")

@@ -41,6 +41,37 @@ def test_a_ksm_that_is_off_reads_as_zero(tree, collect):
     assert seen(tree, collect, {"/sys/kernel/mm/ksm/run": "0\n"})["memory.ksm.run"] == {"value": 0}
 
 
+FSTAB = """\
+/dev/sda1 / ext4 defaults 0 1
+UUID=ab-1 none swap sw 0 0  # the disk
+/swap.img none swap defaults 0 0
+#/dev/sdb1 none swap sw 0 0
+/dev/sdc1 none swap noauto 0 0
+/dev/gone none swap sw
+"""
+SWAP_HOST = {
+    "/etc/fstab": FSTAB,
+    "/dev/sda2": "",
+    "/dev/disk/by-uuid/ab-1": "-> ../../sda2",
+    "/sys/class/block/sda2/size": "134217728\n",
+    "/swap.img": "x" * 4096,
+}
+
+
+def test_swap_that_fstab_turns_on_at_boot_has_size_and_line(tree, collect):
+    assert seen(tree, collect, SWAP_HOST)["memory.swap_in_fstab"]["value"] == {
+        "/dev/sda2": {"size_kb": 67108864, "file": "/etc/fstab", "line": 2},
+        "/swap.img": {"size_kb": 4, "file": "/etc/fstab", "line": 3},
+        "/dev/gone": {"size_kb": None, "file": "/etc/fstab", "line": 6},
+    }
+
+
+@pytest.mark.parametrize("unit", [r"dev-disk-by\x2duuid-ab\x2d1.swap", "dev-sda2.swap", "swap.target"])
+def test_masked_swap_stays_off_at_boot(tree, collect, unit):
+    masked = {"/dev/null": "", f"/etc/systemd/system/{unit}": "-> /dev/null"}
+    assert "/dev/sda2" not in seen(tree, collect, {**SWAP_HOST, **masked})["memory.swap_in_fstab"]["value"]
+
+
 def test_swap_areas_are_listed_and_no_swap_is_an_empty_list(tree, collect):
     head = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
     facts = seen(tree, collect, {"/proc/swaps": head + "/swap.img  file\t\t8388604\t\t300\t\t-2\n"})

@@ -373,6 +373,14 @@ def test_sessions_that_no_file_reaches_are_refused():
     assert why.startswith("login sessions: no pam_limits. /etc/security/limits.d/zz-nodetune.conf has no effect")
 
 
+def test_the_line_of_a_group_is_told_and_the_rest_is_done():
+    subjects = ("slurmd", f"{SESSIONS} of @students")
+    line = PAM_OFF | {"in_the_way": "/etc/security/limits.conf line 1 is for @students and beats lines for everyone"}
+    facts, given = limits("memlock", subjects, line), step(remedies.limit("memlock"), "unlimited", subjects)
+    assert list(files(built(facts, given))) == ["/etc/systemd/system/slurmd.service.d/zz-nodetune.conf"]
+    assert "@students: /etc/security/limits.conf line 1 is for @students" in notes(facts, given)
+
+
 def test_services_are_set_where_sessions_cannot_be():
     subjects = ("slurmd", SESSIONS)
     given = step(remedies.limit("memlock"), "unlimited", subjects)

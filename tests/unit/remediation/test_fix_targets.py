@@ -60,6 +60,7 @@ FILES = {
 """Files whose facts take more of a host than a folder: what the kernel makes of them."""
 
 READ = {
+    ("apt_conf", "Package-Blacklist"): "updates.apt",
     ("docker_daemon", "default-ulimits"): "containers.docker",
     ("docker_daemon", "default-shm-size"): "containers.docker",
     ("gpu", "applications_clocks"): "gpu.applications_clock.sm",
