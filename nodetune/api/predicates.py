@@ -177,6 +177,37 @@ def wants_number(accept: Any) -> bool:
     return isinstance(found, AtLeast | AtMost | Within) or (isinstance(found, Equals) and _number(found.wanted))
 
 
+def alike(accept: Any, other: Any) -> bool:
+    """Return whether a value of one type can satisfy both. Where a type is unknown (a Ref, `not`), it can."""
+    mine, theirs = _types(accept), _types(other)
+    return not mine or not theirs or not mine.isdisjoint(theirs)
+
+
+def _types(accept: Any) -> set[type]:
+    """Return the types of values that can satisfy this; empty if unknown. A whole number is a float, too."""
+    found = as_predicate(accept)
+    if isinstance(found, OneOf):
+        each = [_types(one) for one in found.wanted]
+        return set().union(*each) if all(each) else set()
+    if isinstance(found, Equals):
+        kind = type(found.wanted)
+        return set() if found.wanted is None or kind is Ref else {{int: float, tuple: list}.get(kind, kind)}
+    return _TYPES.get(type(found), set())
+
+
+_TYPES: dict[type, set[type]] = {
+    AtLeast: {float},
+    AtMost: {float},
+    Within: {float},
+    Matches: {str},
+    Contains: {str, list},
+    Subset: {list},
+    Empty: {str, list, dict},
+    Where: {dict},
+    ByModel: {dict},
+}
+
+
 def as_predicate(accept: Any) -> Predicate:
     """Return a predicate unchanged; wrap any other value in Equals."""
     return accept if type(accept) in KEY_OF else Equals(accept)

@@ -16,6 +16,9 @@ NAMES, LONGEST, MOST = 4096, 64 << 10, 64 << 20
 A hostile host may send any number: beyond a limit, the memo is cleared and fills again with the next hosts.
 """
 
+VALUE = 64
+"""Bytes that a value of a list or an object takes, however short its text."""
+
 Result = TypeVar("Result")
 
 
@@ -37,13 +40,14 @@ class InternPool:
         return known
 
     def _keep(self, line: str, made: tuple[str, Any]) -> None:
-        if len(self._forms) >= NAMES or self._size + len(line) > MOST:
+        size = len(line) + VALUE * sum(map(line.count, ",[{"))
+        if len(self._forms) >= NAMES or self._size + size > MOST:
             self._known.clear()
             self._forms.clear()
             self._size = 0
         self._known[line] = made
         self._forms[made[0]] = self._forms.get(made[0], 0) + 1
-        self._size += len(line)
+        self._size += size
 
 
 def identities(host: HostFacts) -> dict[str, int]:

@@ -99,6 +99,11 @@ def _single(shape: Shape, fact: Single) -> Single:
     return Unread(f"not understood: {plain_text.plain(problem, 200)}") if problem else fact
 
 
+def is_named(name: str) -> bool:
+    """Return whether the table has this very name."""
+    return name in _table()
+
+
 def shape_of(name: str) -> Wanted | None:
     """Return the shape of a fact; None for a name that is not in the table."""
     lines = _table()

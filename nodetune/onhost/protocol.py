@@ -63,7 +63,7 @@ def _no_number(name):
 class Decoder:
     """Finds data in a stream and decodes it with `read`. The data is untrusted: every size is limited before unpacking.
 
-    `parts` has the parts of incomplete data, `old` the version of a Python that is too old.
+    `parts` has the parts of incomplete data, `packed` the last complete data before it was unpacked (zlib), `old` the version of a Python that is too old.
     """
 
     def __init__(self, nonce, read=bytes):
@@ -71,7 +71,7 @@ class Decoder:
         form = rb"(?:old ([0-9.]{1,12})|(\d{1,5})/(\d{1,5}) ([A-Za-z0-9+/=]{1,%d}))>>" % LONGEST
         self._line = re.compile(re.escape(self._mark) + form)
         self._read = read
-        self._noise = self._rest = b""
+        self._noise = self._rest = self.packed = b""
         self.parts = []
         self._unpacked = self._values = 0
         self._found = False
@@ -115,10 +115,11 @@ class Decoder:
         self.parts.append(text)
 
     def _whole(self):
-        packed, self.parts = b"".join(self.parts), []
+        text, self.parts = b"".join(self.parts), []
         unpacker = zlib.decompressobj()
         try:
-            data = unpacker.decompress(base64.b64decode(packed), MOST_UNPACKED)
+            self.packed = base64.b64decode(text)
+            data = unpacker.decompress(self.packed, MOST_UNPACKED)
             if unpacker.unconsumed_tail:
                 raise TooMuchError("it unpacks to more than {} MiB".format(MOST_UNPACKED >> 20))
             if not unpacker.eof:

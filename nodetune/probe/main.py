@@ -26,6 +26,8 @@ TOTAL_SECONDS = 20.0
 MOST_STRETCH = 4.0
 """Maximum factor for every deadline on a busy host: a hanging driver must be reported in time."""
 MARK = "nodetune:"
+LOCK = "/run/nodetune/guard/lock"
+"""The guard's, where it is installed (nodetune/guard/node/records.py): its readers and ours take turns."""
 
 
 class Collector(Worker):
@@ -74,7 +76,8 @@ def _wait_for_turn(family, report):
     """Wait until no other reader of this kind runs, and take its place. Return the reason if one never ends."""
     report.step("waiting for an earlier reader")
     seconds = ALONE_SECONDS * read.PATIENCE
-    other = one_reader.take_turn(MARK + family, seconds * 0.6, stuck=seconds)
+    lock = LOCK if os.access(LOCK, os.W_OK) else None  # it is never made here: an audit leaves nothing behind
+    other = one_reader.take_turn(MARK + family, seconds * 0.6, stuck=seconds, lock=lock)
     if other is None:
         return None
     text = "an earlier {} reader (process {}, {:.0f} s old) is still running: not starting another"

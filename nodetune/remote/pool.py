@@ -7,10 +7,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from nodetune.api.model import HostFacts
 from nodetune.facts import document
+from nodetune.foundation import text as plain_text
 from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
 from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote import local
@@ -25,6 +27,12 @@ GRACE_SECONDS = 2.0
 """A thread that is still busy this long after its deadline is abandoned."""
 
 ENDING_SECONDS = 2.0
+
+WAITING_BYTES = 96 << 20
+"""Limit for what all hosts together have sent and what is not judged yet."""
+
+ALWAYS_BYTES = 1 << 19
+"""What each host may always send, ten times a real answer: the answers of others do not cut it off."""
 
 Outcome = tuple[Target, HostFacts | UnreachableError, float]
 ScriptFor = Callable[[Target], tuple[bytes, str]]
@@ -46,19 +54,71 @@ def collect(
     names), a run for this machine alone probes without starting a process. Closing the generator ends all connections
     and processes at once.
     """
-    ways = Connector(lambda target: Session(target, *script_for(target), options.most_bytes), options, transport)
+    wait = Waiting(asked)
+    ways = Connector(lambda target: wait.session(target, *script_for(target), options.most_bytes), options, transport)
 
-    def work(target: Target, deadline: Deadline, _say: Say) -> HostFacts | UnreachableError:
-        return ways.outcome(target, lambda: _by(*ways.reach(target, deadline)))
+    def work(target: Target, deadline: Deadline, _say: Say) -> Any:
+        return ways.outcome(target, lambda: ways.reach(target, deadline))
 
     if asked is not None and len(targets) == 1 and ways.is_local(targets[0]) and not local.becomes_another(targets[0]):
         yield _imported(asked, targets[0], ways, Deadline(options.seconds))
         return
     try:
         for target, found, seconds in Pool([[target] for target in targets], work, options.seconds).work(forks):
-            yield target, found, seconds or 0.0
+            yield target, _read(ways, target, found), seconds or 0.0
+            wait.over(target)
     finally:
         ways.close()
+
+
+def _read(ways: Connector, target: Target, found: Any) -> HostFacts | UnreachableError:
+    """Read the answer of a host here, in one thread: so the facts of only one host are in memory at a time."""
+    if isinstance(found, UnreachableError):
+        return found
+    answer, way = found
+    return ways.outcome(target, lambda: _by(answer(), way))
+
+
+class Waiting:
+    """The bytes that hosts sent and that wait until their host is judged: one limit for all hosts together."""
+
+    def __init__(self, asked: Mapping[str, list[str]] | None) -> None:
+        self._asked = None if asked is None else {f"{family}.{name}" for family in asked for name in asked[family]}
+        self._bytes: dict[str, int] = {}
+
+    def session(self, target: Target, script: bytes, nonce: str, most_bytes: int) -> Session:
+        session = WaitingSession(target, script, nonce, most_bytes)
+        session.asked, session.waiting = self._asked, self
+        return session
+
+    def add(self, name: str, size: int) -> None:
+        """Note what a host has sent. Raise UnreachableError if too much waits, and not because of the others alone."""
+        own = self._bytes[name] = self._bytes.get(name, 0) + size
+        if own > ALWAYS_BYTES and sum(list(self._bytes.values())) > WAITING_BYTES:
+            own_size, all_of_it = plain_text.size(own), plain_text.size(WAITING_BYTES)
+            text = (
+                f"cut off after {own_size}, as the answers of all hosts together took {all_of_it}: audit it alone (-l)"
+            )
+            raise UnreachableError("too much output", text)
+
+    def over(self, target: Target) -> None:
+        self._bytes.pop(target.name, None)
+
+
+class WaitingSession(Session):
+    """A session whose answer is read only when it is this host's turn to be judged."""
+
+    waiting: Waiting
+
+    def output(self, data: bytes) -> None:
+        self.waiting.add(self._host, len(data))
+        super().output(data)
+
+    def answer(self, status: int | None) -> Any:
+        """Return what reads the facts. Raise UnreachableError."""
+        if self._answer is None:
+            raise self._failure(status)
+        return partial(super().answer, status)
 
 
 def _imported(asked: Mapping[str, list[str]], target: Target, ways: Connector, deadline: Deadline) -> Outcome:

@@ -26,6 +26,7 @@ SHAPES = {
         "logins_wall": "# s; Ansible # ×, testinfra # ×",
     },
     "logins_by_number": {"logins_by_number": "# ms at 2; CPU # ×, wall # × (# s), # MiB"},
+    "lying_hosts": {"lying_hosts": "8 of 8 whole; # s, # MiB"},
     "probe": {"probe": "# ms, # ×"},
     "report": {"report": "# s, # s; largest process # MiB, page # MB"},
     "settings_move_figures": {"settings_move_figures": "0 of 3"},

@@ -89,7 +89,7 @@ def _judged(
 
     left = asked.started + chosen.total * READ_SHARE - time.monotonic()
     names = {name for check in checks for name in check["facts"]}
-    started = read.start(names, left, chosen.step, chosen.stuck)
+    started = read.start(names, left, chosen.step, chosen.stuck, asked.run)
     # while the readers are at work
     from nodetune.guard.node import decide, gating_checks, gpu_index, leftover_processes
 
@@ -116,7 +116,7 @@ def _act(
     """Take the node out of service. Return why not, and the exit code: with 1 and a record Slurm drains the node."""
     from nodetune.guard.node import drain, failure_limit, log, scontrol
 
-    why_not = failure_limit.forbidden(chosen, job.node, chosen.total * SHARED_SHARE)
+    why_not = failure_limit.forbidden(chosen, job.node, chosen.total * SHARED_SHARE, asked.run)
     if why_not:
         return why_not, RUN
     record = log.record(asked.nonce, job, chosen, blamed, of_host)

@@ -14,6 +14,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
+from nodetune.guard.node import records
 from nodetune.onhost import one_reader, worker
 
 if TYPE_CHECKING:
@@ -28,25 +29,26 @@ TURN_SECONDS = 0.3
 ATTEMPTS, TICK_SECONDS = 4, 0.02
 
 
-def forbidden(chosen: Policy, node: str, seconds: float) -> str:
+def forbidden(chosen: Policy, node: str, seconds: float, run: str) -> str:
     """Return why this node must not be failed now; empty if it may, and then it is counted.
 
-    `seconds` is the time limit for the shared folder.
+    `seconds` is the time limit for the shared folder, `run` the folder with the lock file.
     """
     if chosen.mode != "enforce":
         return f"the mode is {chosen.mode}"
     for path in chosen.off:
         if os.path.lexists(path):
             return f"switched off by {path}"
-    return why_not(chosen.shared, node, chosen.cap, seconds) if chosen.shared else ""
+    lock = os.path.join(run, records.LOCK)
+    return why_not(chosen.shared, node, chosen.cap, seconds, lock) if chosen.shared else ""
 
 
-def why_not(shared: str, node: str, most: int, seconds: float) -> str:
+def why_not(shared: str, node: str, most: int, seconds: float, lock: str | None = None) -> str:
     """Mark this node as failed. Return why it must not be: switched off, the cap is reached, or the folder fails."""
     name = re.sub(r"[^A-Za-z0-9._-]", "_", node).lstrip(".") or "_"
 
     def claim(_: Any) -> str:
-        other = one_reader.take_turn(COMM, TURN_SECONDS, 0)
+        other = one_reader.take_turn(COMM, TURN_SECONDS, 0, lock=lock)
         return f"{shared}: {one_reader.in_words(other)}" if other else _claim(shared, name, most)
 
     try:

@@ -96,7 +96,10 @@ def _of_nvml(check: Mapping[str, Any], failed: Failed) -> Finding | None:
 
 def _check(data: Mapping[str, Any]) -> Check:
     """Return the check as in the policy, for the running state only: the next boot is not a reason to hold a job."""
-    accept = predicates.from_data(data["accept"])
+    try:
+        accept = predicates.from_data(data["accept"])
+    except ValueError as problem:
+        raise InconclusiveError(f"the policy's {data['id']}: accept: {problem}: install the guard again") from None
     if data["area"] == "site":
         made = Check(accept, data["severity"], Remedy("manual"), **_source(data))
         return replace(made, id=data["id"], area="site", doc=data["title"])
@@ -108,6 +111,9 @@ def _check(data: Mapping[str, Any]) -> Check:
             raise
         raise InconclusiveError(f"the policy names the check {data['id']}, which this version does not have") from None
     check: Check = module.CHECK
+    if not predicates.alike(accept, check.accept):
+        wrong = f"the policy's {data['id']} accepts {accept.describe()!r}, which no value of it can be"
+        raise InconclusiveError(f"{wrong}: install the guard again")
     return replace(
         check,
         accept=accept,

@@ -74,7 +74,7 @@ def _looked(asked: Arguments, job: Job, chosen: policy.Policy) -> dict[str, Any]
     """Read and judge. Waived findings are reported but do not count."""
     left = asked.started + chosen.total * READ_SHARE - time.monotonic()
     names = {name for check in chosen.checks for name in check["facts"]}
-    reading = read.start(names, left, chosen.step, chosen.stuck).finish()
+    reading = read.start(names, left, chosen.step, chosen.stuck, asked.run).finish()
     host = gating_checks.host_facts(reading.facts, reading.failed)
     views = gating_checks.for_a_drain(reading.facts, reading.failed)
     found = gating_checks.findings(chosen.checks, host, reading.failed, views)
@@ -104,7 +104,9 @@ def _act(asked: Arguments, chosen: policy.Policy, result: Mapping[str, Any]) -> 
         return "the next job's prolog handles the node (act: slurm)"
     there = scontrol.Slurm(chosen.scontrol, asked.started + chosen.total)
     seconds = chosen.total * SHARED_SHARE
-    return drain.drain(there, asked.run, result, lambda: failure_limit.forbidden(chosen, result["node"], seconds))
+    return drain.drain(
+        there, asked.run, result, lambda: failure_limit.forbidden(chosen, result["node"], seconds, asked.run)
+    )
 
 
 def _tell(asked: Arguments, result: Mapping[str, Any], explained: str) -> int:

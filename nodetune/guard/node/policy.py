@@ -132,7 +132,7 @@ def _check(data: Any) -> dict[str, Any]:
         raise ValueError(f"a needed fact of {data['id']} is not a name")
     for key in ("severity", "title", *(("fact",) if data["area"] == "site" else ())):
         _entry(data, key, str)
-    if "accept" not in data:
+    if data.get("accept") is None:
         raise ValueError(f"{data['id']} has no accepted value")
     return dict(data)
 

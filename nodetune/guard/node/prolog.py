@@ -57,7 +57,7 @@ def _nothing_to_tell(asked: Arguments, job: Job, chosen: policy.Policy, checks: 
 
 def _judged(asked: Arguments, job: Job, chosen: policy.Policy, checks: list[dict[str, Any]]) -> Decision | None:
     """Return the decision, or None if another run has just passed for us. Raise InconclusiveError."""
-    lock = os.open(os.path.join(asked.run, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    lock = os.open(os.path.join(asked.run, records.LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         if _waited(lock, asked.started + chosen.total * LOCK_SHARE) and cache.holds(asked.run, asked.policy, job):
             return None
@@ -88,7 +88,7 @@ def _read(asked: Arguments, job: Job, chosen: policy.Policy, checks: list[dict[s
 
     left = asked.started + chosen.total * READ_SHARE - time.monotonic()
     names = {name for check in checks for name in check["facts"]} | set(chosen.snapshot if job.has_gpus else ())
-    started = read.start(names, left, chosen.step, chosen.stuck)
+    started = read.start(names, left, chosen.step, chosen.stuck, asked.run)
     from nodetune.guard.node import decide, gating_checks, gpu_index
 
     listed = gpu_index.listed(job.conf, job.node) if job.has_gpus else ()
@@ -129,7 +129,7 @@ def _hold(asked: Arguments, job: Job, chosen: policy.Policy, decision: Decision)
     if chosen.mode == "enforce" and not (job.id and asked.nonce):
         return "this is not a run of Slurm's before a job"
     left = asked.started + chosen.total * SHARED_SHARE - time.monotonic()
-    why_not = failure_limit.forbidden(chosen, job.node, left)
+    why_not = failure_limit.forbidden(chosen, job.node, left, asked.run)
     if why_not:
         return why_not
     try:

@@ -8,6 +8,7 @@ import signal
 import time
 from importlib import import_module
 
+from nodetune.guard.node import records
 from nodetune.onhost import one_reader, process_time
 from nodetune.onhost.worker import Worker
 from nodetune.probe import main
@@ -24,7 +25,7 @@ ON_BUS = ("pci.gpus", "pci.devices")
 LIVELY = {"gpu.access": "gpu.temperature"}
 """A fact that only other calls find out about, and one that asks the GPU itself."""
 CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
-"""SIGBUS does not count: it also results from an unreadable file or a full disk."""
+"""SIGBUS does not count: it also results from an unreadable file or a full disk. Sent from outside, none of these ends a reader."""
 DEVICES = "/dev"
 WAKING = ("nvmlInit", "nvmlDeviceGetHandleBy", "open /dev/nvidia")
 """Calls that wake GPUs which nothing keeps awake (no nvidia-persistenced): that takes seconds for each."""
@@ -70,13 +71,16 @@ class Reader(Worker):  # type: ignore[misc]
                 self.left.remove(content)
 
 
-def start(names: Iterable[str], seconds: float, step: float, stuck: float) -> Started:
-    """Set the readers to work on these facts. They end within `seconds`; no single NVML call gets more than `step`."""
+def start(names: Iterable[str], seconds: float, step: float, stuck: float, run: str) -> Started:
+    """Set the readers to work on these facts. They end within `seconds`; no single NVML call gets more than `step`.
+
+    `run` is the folder with the lock file that tells readers from processes that only have their name.
+    """
     bounded.PATIENCE = seconds / main.TOTAL_SECONDS
     asked = _families(names)
     alone = {family: names for family, names in asked.items() if family in main.ALONE}
     together = {family: names for family, names in asked.items() if family not in main.ALONE}
-    readers = [Reader({family: names}, _alone(family, names, seconds, stuck)) for family, names in alone.items()]
+    readers = [Reader({family: names}, _alone(family, names, seconds, stuck, run)) for family, names in alone.items()]
     if together:
         readers.append(Reader(together, lambda report: _collect_all(together, report)))
     return Started(readers, time.monotonic() + seconds, step)
@@ -182,10 +186,12 @@ def _families(names: Iterable[str]) -> dict[str, list[str]]:
 # In the child
 
 
-def _alone(family: str, names: list[str], seconds: float, stuck: float) -> Callable[[Any], None]:
+def _alone(family: str, names: list[str], seconds: float, stuck: float, run: str) -> Callable[[Any], None]:
     def work(report: Any) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, CRASHES)  # a true fault, and abort(), end it nevertheless
         report.step("waiting for an earlier reader")
-        other = one_reader.take_turn(main.MARK + family, seconds * TURN_SHARE, stuck)
+        lock = os.path.join(run, records.LOCK)
+        other = one_reader.take_turn(main.MARK + family, seconds * TURN_SHARE, stuck, lock=lock)
         report.step("")
         if other:
             kind = "stuck" if one_reader.is_stuck(other, stuck) else "busy"

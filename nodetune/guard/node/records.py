@@ -8,6 +8,9 @@ import time
 MOST = 100
 """Files that one folder keeps: the newest."""
 
+LOCK = "lock"
+"""Held by the prolog that reads; each reader of the host locks one byte of it (onhost/one_reader.py)."""
+
 FAILED, PASSES, SNAPSHOTS = "failed", "pass", "snap"
 FOLDERS = ("", FAILED, PASSES, SNAPSHOTS)
 LAST = "last.json"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import signal
+import threading
+import zlib
+from collections.abc import Container
 from typing import Any
 
 from nodetune.api.model import HostFacts
@@ -14,12 +17,15 @@ from nodetune.onhost import protocol
 from nodetune.remote.login import sudo
 
 KEPT_ERRORS = 32 << 10
+ONE_AT_A_TIME = threading.Lock()
+"""An answer takes up to 16 MiB while it is unpacked, so hosts take turns."""
 
 
 def feed(decoder: protocol.Decoder, data: bytes) -> list[Any]:
     """Return the complete parts. Raise UnreachableError (no python, bad answer, too much output)."""
     try:
-        found: list[Any] = decoder.feed(data)
+        with ONE_AT_A_TIME:
+            found: list[Any] = decoder.feed(data)
     except protocol.TooMuchError as problem:
         raise UnreachableError("too much output", f"a line of the answer is not acceptable: {problem}") from None
     except protocol.LineError as problem:
@@ -37,6 +43,9 @@ class Session:
 
     farewell = signal.SIGKILL
     """The signal that ends the program at the other end of a pipe."""
+
+    asked: Container[str] | None = None
+    """The facts that the script was asked for. Others are dropped from the answer. None: nothing is dropped."""
 
     def __init__(self, target: Target, script: bytes, nonce: str, most_bytes: int, program: str = "-") -> None:
         self._host = target.name
@@ -91,8 +100,9 @@ class Session:
         for found in feed(self._decoder, data):
             self._hear(found)
 
-    def _hear(self, found: Any) -> None:
-        self._answer = found if self._answer is None else self._answer
+    def _hear(self, _found: Any) -> None:
+        """Keep the answer as it came: many hosts' answers may wait until they are judged."""
+        self._answer = self._decoder.packed if self._answer is None else self._answer
 
     def errors(self, data: bytes) -> None:
         """Take standard error. Raise UnreachableError (too much output, become failed)."""
@@ -130,7 +140,7 @@ class Session:
         if self._answer is None:
             raise self._failure(status)
         try:
-            return document.read(self._answer, "the probe's answer", self._host)
+            return document.read(zlib.decompress(self._answer), "the probe's answer", self._host, asked=self.asked)
         except document.FactsError as problem:
             raise UnreachableError("bad answer", str(problem)) from None
 

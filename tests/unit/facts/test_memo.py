@@ -61,6 +61,14 @@ def test_a_fact_that_differs_on_every_host_stops_being_kept():
     assert len(forms._known) == memo.FORMS
 
 
+def test_values_count_for_what_they_take_not_for_their_text():
+    forms = InternPool()
+    for number in range(memo.FORMS):
+        line = f"{number}{'[],' * 20_000}"
+        forms.of(line, lambda line: ("many", Value(line)))
+    assert sum(line.count(",") + line.count("[") for line in forms._known) * memo.VALUE <= memo.MOST
+
+
 def test_a_hostile_host_cannot_fill_memory_with_what_is_kept():
     forms = InternPool()
     for number in range(3 * memo.NAMES):

@@ -1,12 +1,15 @@
 """Who is to blame, and who is not: the decision over facts."""
 
+import json
+
 import pytest
 
 from nodetune.api.model import Finding
-from nodetune.config import profile
+from nodetune.config import overlay, profile
 from nodetune.guard.deploy import policy
 from nodetune.guard.node import decide, gating_checks, gpu_index
 from nodetune.guard.node.job import Job
+from nodetune.guard.node.main import InconclusiveError
 
 POLICY = policy.make(profile.resolve(profile.named(["training"])), "n01")
 CHECKS = POLICY["checks"]
@@ -54,6 +57,27 @@ def decided(changes=None, failed=None, waivers=None, checks=CHECKS, listed=(), *
 
 
 LOST = {"unread": "NVML: GPU is lost"}
+
+
+WRONG = {
+    "gpu-lost": [0, True, ["ok"], {"at_least": 1}, {"one_of": [1, 2]}, {"where": {"x": 1}}],
+    "gpu-row-remap-failed": [{"at_most": "0"}, {"unheard_of": 1}, {"within": [1]}],
+}
+
+
+@pytest.mark.parametrize(("name", "accept"), [(name, each) for name, every in WRONG.items() for each in every])
+def test_a_wrong_type_of_accepted_value_is_refused_and_holds_nobody(name, accept):
+    checks = [{**check, "accept": accept} if check["id"] == name else check for check in CHECKS]
+    with pytest.raises(InconclusiveError, match=f"the policy's {name}.* accept.*: install the guard again"):
+        decided(checks=checks)
+
+
+def test_what_is_installed_from_any_profile_has_the_right_types():
+    checks_of = (profile.resolve(profile.named([name])).checks for name in overlay.shipped_names())
+    wanted = [check for checks in checks_of for check in checks if check.accept is not None]
+    assert wanted
+    for check in wanted:
+        gating_checks.findings([json.loads(json.dumps(gating_checks.entry(check)))], gating_checks.host_facts({}, {}))
 
 
 def lost(*gpus):

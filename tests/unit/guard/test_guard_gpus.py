@@ -1,5 +1,6 @@
 """The whole program on a node with eight GPUs, whose NVML misbehaves as it is told."""
 
+import ctypes
 import fcntl
 import json
 import os
@@ -8,10 +9,13 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from nodetune.guard.node import read, records
 from tests.unit.guard import install
 from tests.unit.guard.test_guard_entry import in_namespace, needs_mount
 
@@ -114,7 +118,8 @@ def test_a_hanging_call_holds_the_job_and_is_named(node, call):
 
 def in_driver(pid):
     """Whether the substitute makes a process hang: it is deaf to signals meanwhile."""
-    return "SigBlk:\t0000000000000000" not in Path(f"/proc/{pid}/status").read_text()
+    blocked = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigBlk"))
+    return int(blocked.split()[1], 16) & 1 << (signal.SIGTERM - 1)
 
 
 def test_a_reader_that_gets_no_cpu_does_not_hang(node):
@@ -158,22 +163,33 @@ def test_several_slow_calls_are_inconclusive(node):
 
 @pytest.fixture
 def earlier_reader(node, tmp_path):
-    """A process called as readers are that waits in the kernel (D), as for a driver that does not come back."""
+    """A process called as readers are that waits in the kernel (D), as for a driver that does not come back.
+
+    It holds the lock of the node's readers; without `lock`, or `within` a container, it is none of them.
+    """
     code = """
 import os, sys
-open("/proc/self/comm", "w").write("nodetune:gpu")
+sys.path.insert(0, sys.argv[3])
+from nodetune.onhost import one_reader
+if sys.argv[4]:
+    one_reader.hold(sys.argv[4])
+one_reader.call_ourselves("nodetune:gpu")
 if sys.argv[2] == "D":  # posix_spawn waits for its child in the kernel, and the child for somebody to write
     os.posix_spawn("/bin/true", ["true"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 9, sys.argv[1], os.O_RDONLY, 0)])
 os.open(sys.argv[1], os.O_RDONLY)
 """
     os.mkfifo(tmp_path / "pipe")
     started = []
+    node.run_folder.mkdir()
 
-    def start(state):
-        command = [*node.enter, sys.executable, "-c", code, tmp_path / "pipe", state]
+    def start(state, within=(), lock=True):
+        words = [node.program, node.run_folder / records.LOCK if lock else ""]
+        command = [*node.enter, *within, sys.executable, "-c", code, tmp_path / "pipe", state, *words]
         started.append(subprocess.Popen(command, start_new_session=True, env=node.environment()))
-        until(lambda: install.children_of(started[-1].pid))
-        (pid,) = install.children_of(started[-1].pid)
+        pid = started[-1].pid
+        for _ in range(2 if within else 1):  # nsenter, unshare
+            until(partial(install.children_of, pid))
+            (pid,) = install.children_of(pid)
         until(lambda: "(nodetune:gpu) " + state in Path(f"/proc/{pid}/stat").read_text())
         inside = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("NSpid"))
         return int(inside.split()[-1])
@@ -212,6 +228,67 @@ def test_a_busy_reader_blames_nobody(node, earlier_reader):
     assert ended.code == 0
     assert f"an earlier reader (process {pid}, " in ended.said
     assert node.inconclusive() == 1
+
+
+CONTAINER = ("unshare", "--pid", "--fork", "--kill-child")
+RUNS = [3, pytest.param(500, marks=[pytest.mark.full, pytest.mark.slow, pytest.mark.timeout(3000)])]
+
+
+@pytest.mark.parametrize("runs", RUNS)
+def test_readers_by_name_alone_hold_no_job_and_blind_nobody(node, earlier_reader, runs):
+    """Root in containers, and root of the node without the guard's lock file, asleep and in the kernel."""
+    node.write_policy(mode="enforce", seconds={"total": 40, "step": 30, "stuck": 1})
+    node.write_entry(seconds=60)
+    for state in "SD":
+        earlier_reader(state, within=CONTAINER)
+        earlier_reader(state, lock=False)
+    time.sleep(1.1)  # it must be older than what counts as stuck
+    for _ in range(runs):
+        node.forget()
+        ended = node.call()
+        assert ended.code == 0, ended.said
+        assert ended.said.startswith("nodetune: pass (")
+    assert node.inconclusive() == 0
+
+
+@pytest.fixture
+def in_a_call(monkeypatch, tmp_path):
+    """A reader in a call into the driver that does this once it is told to."""
+    go = tmp_path / "go"
+    os.mkfifo(go)
+
+    def collect(act, names, step):
+        step("nvmlInit")
+        go.read_bytes()
+        act()
+        yield "fact", {"value": 1}
+
+    def start(act=lambda: None):
+        monkeypatch.setitem(sys.modules, "nodetune.probe.mounts", SimpleNamespace(collect=partial(collect, act)))
+        started = read.start(["mounts.fact"], 60, 60, 60, str(tmp_path))
+        return started, go.open("wb")  # it is open once the reader has it open, too
+
+    return start
+
+
+@pytest.mark.parametrize("number", read.CRASHES)
+def test_a_signal_from_outside_is_no_crash_of_the_driver(in_a_call, number):
+    started, go = in_a_call()
+    (reader,) = started._readers
+    os.kill(reader.pid, number)
+    go.close()
+    found = started.finish()
+    assert found.failed == {}
+    assert found.facts == {"mounts.fact": {"value": 1}}
+
+
+@pytest.mark.parametrize("act", [os.abort, partial(ctypes.string_at, 8)])
+def test_a_true_fault_is_a_crash_of_the_driver(in_a_call, act):
+    started, go = in_a_call(act)
+    go.close()
+    kind, why = started.finish().failed["mounts"]
+    assert kind == "crash"
+    assert "died in nvmlInit (signal " in why
 
 
 def test_of_two_at_once_one_reads_and_both_jobs_run(node):
@@ -292,7 +369,7 @@ sys.path.insert(0, {str(node.program)!r})
 from nodetune.guard.node import policy, read
 chosen = policy.load({str(node.policy)!r})
 names = [name for check in chosen.checks for name in check["facts"]]
-print(sorted(name for name in read.start(names, 20, 20, 20).finish().facts if name.startswith("gpu.")))
+print(sorted(name for name in read.start(names, 20, 20, 20, {str(node.run_folder)!r}).finish().facts if name.startswith("gpu.")))
 """
     done = node.python(code)
     assert "gpu.access" in done.stdout

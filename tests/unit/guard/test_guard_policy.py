@@ -175,6 +175,7 @@ BAD = {
         changed(checks=[{k: v for k, v in made()["checks"][0].items() if k != "accept"}]),
         "has no accepted value",
     ),
+    "accept null": (changed(checks=[{**made()["checks"][0], "accept": None}]), "has no accepted value"),
     "waivers": (changed(waivers=[{"id": "x"}]), "reason is missing"),
 }
 

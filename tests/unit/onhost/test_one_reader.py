@@ -80,6 +80,40 @@ def test_one_of_another_user_keeps_nobody_from_the_turn(name):
         process.communicate()
 
 
+def test_one_in_another_pid_namespace_keeps_nobody_from_the_turn(name):
+    command = ["unshare", "--pid", "--fork", "--kill-child", sys.executable, "-c", CARRY, name]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    try:
+        if process.stdout.readline() != b"up\n":
+            pytest.skip("no PID namespaces here")
+        assert one_reader.take_turn(name, 0) is None
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_where_readers_hold_a_lock_one_without_it_does_not_count(name, carrier, tmp_path):
+    lock = tmp_path / "lock"
+    assert one_reader.rivals(name.__eq__, one_reader.hold(lock)) == []
+    assert one_reader.take_turn(name, 0, lock=tmp_path / "no" / "folder") is None
+
+
+def test_one_that_holds_the_lock_counts_until_it_ends(name, tmp_path):
+    lock, (told, tell) = tmp_path / "lock", os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        assert one_reader.take_turn(name, 60, lock=lock) is None
+        os.write(tell, b"!")
+        time.sleep(300)
+    try:
+        assert os.read(told, 1) == b"!"
+        assert one_reader.take_turn(name, 0, lock=lock).pid == pid
+    finally:
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+    assert one_reader.take_turn(name, 60, lock=lock) is None
+
+
 def test_a_program_that_runs_as_root_for_a_user_is_the_users(name):
     if os.getuid() != 0:
         pytest.skip("becoming another user takes root")
@@ -125,7 +159,8 @@ def test_one_stuck_in_the_kernel_is_not_waited_for(name):
         os.unlink(pipe)
 
 
-def test_many_at_once_take_turns(name, tmp_path):
+@pytest.mark.parametrize("lock", [None, "lock"])
+def test_many_at_once_take_turns(name, tmp_path, lock):
     """Each of the processes holds a file that only one can hold."""
     pids = []
     for _ in range(5):
@@ -133,7 +168,7 @@ def test_many_at_once_take_turns(name, tmp_path):
         if pid == 0:
             code = 1
             try:
-                if one_reader.take_turn(name, 60) is None:
+                if one_reader.take_turn(name, 60, lock=lock and tmp_path / lock) is None:
                     os.close(os.open(tmp_path / "inside", os.O_CREAT | os.O_EXCL))
                     time.sleep(0.05)
                     os.unlink(tmp_path / "inside")

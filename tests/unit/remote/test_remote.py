@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import json
 import os
 import random
 import re
@@ -11,10 +12,11 @@ import time
 
 import pytest
 
-from nodetune.api.model import HostFacts
+from nodetune.api.model import HostFacts, Value
+from nodetune.facts import document
 from nodetune.hosts.connection_options import SessionOptions
 from nodetune.hosts.target import Target, UnreachableError
-from nodetune.onhost import protocol
+from nodetune.onhost import layout, protocol
 from nodetune.remote import local, payload, pool
 from nodetune.remote.connect import Connector
 from nodetune.remote.login import host_keys, sudo
@@ -352,6 +354,51 @@ def test_an_answer_that_would_fill_memory_is_not_read(data):
     with pytest.raises(UnreachableError) as caught:
         talk().output(framed(data))
     assert caught.value.state == "too much output"
+
+
+LIES = {"host.arch": {"value": "x86_64"}, **{f"host.x{number}": {"value": number} for number in range(5000)}}
+
+
+@pytest.mark.parametrize("text", [layout.text, json.dumps])
+def test_facts_that_nobody_asked_for_are_dropped(text):
+    said = talk()
+    said.asked = {"host.kernel"}
+    said.output(framed(text({"schema": "nodetune.facts/1", "facts": LIES}).encode()))
+    assert set(said.answer(0).facts) == {"host.arch"}, "what shapes.txt names may come besides"
+    assert not any("host.x" in line for line in document.FORMS._known)
+
+
+@pytest.fixture
+def waiting(monkeypatch):
+    """What all hosts have sent: 1000 bytes together, and 100 of each whatever the others do."""
+    monkeypatch.setattr(pool, "WAITING_BYTES", 1000)
+    monkeypatch.setattr(pool, "ALWAYS_BYTES", 100)
+    return pool.Waiting(None)
+
+
+def test_only_hosts_that_send_much_are_cut_off_when_much_waits(waiting):
+    waiting.add("liar", 990)
+    waiting.add("honest", 50)
+    waiting.add("honest", 50)
+    for name in ("honest", "liar"):
+        with pytest.raises(UnreachableError, match="answers of all hosts together took ") as caught:
+            waiting.add(name, 1)
+        assert caught.value.state == "too much output"
+
+
+def test_what_was_judged_waits_no_more(waiting):
+    waiting.add("judged", 990)
+    waiting.over(Target("judged"))
+    waiting.add("other", 990)
+
+
+def test_an_answer_that_waits_is_packed_and_read_at_its_turn():
+    said = pool.Waiting({"host": ["arch"]}).session(Target("h"), b"SCRIPT", NONCE, 1 << 20)
+    answer = framed(layout.text({"host": "h", "facts": {"host.arch": {"value": "x" * 50_000}}}).encode())
+    said.output(answer)
+    read = said.answer(0)
+    assert len(said._answer) < len(answer)
+    assert read().facts["host.arch"] == Value("x" * 50_000)
 
 
 # Side by side
