@@ -197,7 +197,8 @@ class Finding:
 
     `subjects` maps each failing (or unreadable) subject to what was observed there; `odd` names those that
     differ from their peers. `reason` explains a skip, an unknown, a waiver, or a value that the next
-    boot would lose. `part_of` names the failing check whose finding also reports this one.
+    boot would lose. `part_of` names the failing check whose finding also reports this one. `not_installed` says what the
+    next boot lacks of a fix that only a boot puts in force.
     """
 
     check: str
@@ -214,6 +215,7 @@ class Finding:
     manual: str = ""
     gates: bool = False
     part_of: str = ""
+    not_installed: str = ""
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,8 @@ def _judged(found: Finding, after: HostResult | None, problem: str, waits: str, 
         return SKIPPED, waits
     if message or problem:
         return NOT_APPLIED, problem or message
+    if now is not None and now.not_installed:
+        return FAILING, f"{_still(now)}; {now.not_installed}"
     if takes_a_reboot(fix_of(found)):
         return PENDING, "written; takes effect at the next boot"
     return FAILING, _still(now)

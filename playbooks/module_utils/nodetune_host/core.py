@@ -11,11 +11,11 @@ Each kind is a file in resources/ with these functions:
     moved_by_kernel(left, now)    optional: whether only the kernel changed the state of a run to `now`
     TIMED                         optional: true if a change reverts on its own unless confirmed
 
-A handler ({"change": "run", "run": "daemon-reload"}) has no state: it runs if its group changed something.
+A handler ({"change": "run", "run": "daemon-reload"}) has no state: it runs if its group changed something (see handler.py).
 """
 
 from .executor import attempt, identity, named, resource_of, same
-from .handler import is_handler, makes_sense_afterwards
+from .handler import is_due, is_handler, makes_sense_afterwards
 from .journal import changes as journaled_changes
 from .journal import handlers_of, machine_id, runs
 from .problem import ChangeError, StopError
@@ -66,7 +66,7 @@ def do(changes, executor, result, group="", checks=()):
     for change in changes:
         due = change.get("checks") or list(checks)
         if is_handler(change):
-            if changed or change.get("always") or change in pending:
+            if changed or change.get("always") or change in pending or is_due(change, changes):
                 _run_handler(change, due, executor, result)
             else:
                 executor.drop_pending(change)

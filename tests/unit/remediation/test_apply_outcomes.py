@@ -122,6 +122,12 @@ def test_what_only_a_boot_puts_in_force_is_pending():
         assert judged(audit("fail"), pending, message="stopped").outcome == NOT_APPLIED
 
 
+def test_an_argument_that_the_next_boot_lacks_is_not_pending():
+    lacks = judged(audit("fail", not_installed="the boot loader starts the kernel without iommu=pt"), finding("reboot"))
+    assert lacks.outcome == FAILING
+    assert lacks.reason == "60, wanted at most 30; the boot loader starts the kernel without iommu=pt"
+
+
 def test_a_host_that_cannot_be_audited_is_not_applied():
     lost = HostResult("gpu1", "unreachable", "timed out")
     assert judged(lost) == done(NOT_APPLIED, "unknown: unreachable: timed out")

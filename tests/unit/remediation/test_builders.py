@@ -205,6 +205,32 @@ def test_a_kernel_argument_goes_last_on_the_command_line_of_grub():
     assert handlers(changes) == ["update-grub"]
 
 
+def later(setting):
+    line = {"value": setting, "file": "/etc/default/grub.d/zzz-cloud.cfg", "line": 3}
+    return host(GRUB, {"cmdline.grub_later": Value([line])})
+
+
+@pytest.mark.parametrize("setting", ['="quiet"', '="$GRUB_CMDLINE_LINUX_DEFAULT iommu=off"', '+=" iommu"'])
+def test_an_argument_that_a_later_file_drops_is_not_written(setting):
+    why = refused(later(setting), step(remedies.kernel_arg("iommu"), "pt"))
+    assert why.startswith(
+        f"/etc/default/grub.d/zzz-cloud.cfg line 3 sets GRUB_CMDLINE_LINUX_DEFAULT{setting} and is read"
+    )
+    assert "it wins over iommu. Remove that line" in why
+
+
+def test_a_later_file_that_adds_other_arguments_is_no_rival():
+    for setting in ('="${GRUB_CMDLINE_LINUX_DEFAULT} quiet"', '+=" quiet"'):
+        assert files(built(later(setting), step(remedies.kernel_arg("iommu"), "pt")))
+
+
+def test_update_grub_runs_until_grub_has_the_argument():
+    for installed, always in ((Value({"value": "pt", "file": "/boot/grub/grub.cfg"}), None), (Absent("no"), True)):
+        facts = host(GRUB, {"cmdline.installed.iommu": installed})
+        (run,) = of_kind(built(facts, step(remedies.kernel_arg("iommu"), "pt")), "run")
+        assert run.get("always") is always
+
+
 def test_a_flag_without_a_value_stands_alone():
     (text,) = files(built(host(GRUB), step(remedies.kernel_arg("nosmt"), ""))).values()
     assert lines(text) == ['GRUB_CMDLINE_LINUX_DEFAULT="$GRUB_CMDLINE_LINUX_DEFAULT nosmt"']
