@@ -7,7 +7,7 @@ requested units cost one systemctl call. The other facts (FACTS, below) are read
 import os
 import re
 
-from . import clock, processes, read, tuned
+from . import clock, processes, read, tuned, tuned_conflicts
 
 SUFFIXES = (".service", ".timer", ".socket", ".target", ".mount", ".slice", ".path", ".scope", ".swap")
 PROPERTIES = (
@@ -212,7 +212,7 @@ FACTS = {
     "remove_ipc": remove_ipc,
     "remove_ipc_set": remove_ipc_set,
     "tuned_profile": tuned.profile,
-    "tuned_conflicts": tuned.conflicts,
+    "tuned_conflicts": tuned_conflicts.conflicts,
     "time_sync": clock.in_step,
     "firewall": firewall,
     "fabricmanager_version": fabricmanager_version,

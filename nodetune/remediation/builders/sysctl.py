@@ -15,7 +15,8 @@ from nodetune.remediation.host_view import HostView, UnfixableError
 PATH = "/etc/sysctl.d/zz-nodetune.conf"
 """systemd-sysctl and procps apply the files in the order of their names, whatever the folder: the last line wins."""
 
-NEEDS = _tuned.NEEDS
+READ_LAST = "/etc/sysctl.conf"
+NEEDS = (*_tuned.NEEDS, "persisted.sysctl_conf")
 SLOTS = "slot_table_entries"
 CLEAR = (("bytes", "ratio"), ("ratio", "bytes"))
 
@@ -28,7 +29,7 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
         name, value = _known(fix.target, host), text_of(fix.value)
         settings |= {twin(name): None, name: value} if twin(name) else {name: value}
         made.append({"change": "value", "path": path_of(name), "value": value, "checks": host.checks(fix)})
-        _say_who_else_sets(name, host)
+        _say_who_else_sets(name, value, host)
         against.append((_against_tuned(name, value, host), host.checks(fix)))
     late = sorted({check for fix in fixes if fix.target.endswith(SLOTS) for check in host.checks(fix)})
     modules = (change | {"checks": late} for change in _of_late_modules(settings, host))
@@ -74,11 +75,22 @@ def twin(name: str) -> str:
     return ""
 
 
-def _say_who_else_sets(name: str, host: HostView) -> None:
-    """Add notes on lines of others that still win at the next boot. Only their owner may edit them."""
+def _say_who_else_sets(name: str, value: str, host: HostView) -> None:
+    """Add notes on lines of others that still win at the next boot. Only their owner may edit them.
+
+    Raise UnfixableError for a line that tuned reads last: it would win at once, when tuned changes its profile.
+    """
     for each in filter(None, (name, twin(name))):
         found = host.readable(f"persisted.sysctl.{each}") or {}
         file = str(found.get("file", ""))
+        late = (host.readable("persisted.sysctl_conf") or {}).get(each)
+        if late and (each != name or text_of(late["value"]) != value):
+            line = f"{READ_LAST} line {late['line']} sets {each} = {text_of(late['value'])}"
+            if file == READ_LAST:
+                raise UnfixableError(
+                    f"{line}, and tuned reads that file last at each boot (reapply_sysctl): remove that line, then plan again"
+                )
+            host.note(f"{line}: `sysctl --system` reads that file last, and then it wins. Remove that line.")
         if PurePosixPath(file).name > PurePosixPath(PATH).name:
             host.note(
                 f"{file} line {found['line']} sets {each} too and is read after {PATH}: it wins at the next boot, "

@@ -195,6 +195,24 @@ def test_a_disk_with_a_name_that_no_rule_should_hold_is_refused(disk):
     assert refused(host(), step(remedies.block_queue("scheduler"), "none", (disk,)))
 
 
+def sysctl_conf(value, wins):
+    line = {"value": value, "file": "/etc/sysctl.conf", "line": 3}
+    winner = line if wins else {"value": 60, "file": "/etc/sysctl.d/99-sysctl.conf", "line": 3}
+    return host(
+        {"persisted.sysctl_conf": Value({"vm.swappiness": line}), "persisted.sysctl.vm.swappiness": Value(winner)}
+    )
+
+
+def test_a_line_that_sysctl_reads_last_is_told_in_the_plan():
+    swappiness = step(remedies.sysctl("vm.swappiness"), 10)
+    line = "/etc/sysctl.conf line 3 sets vm.swappiness = 60"
+    assert notes(sysctl_conf(60, False), swappiness) == (
+        f"{line}: `sysctl --system` reads that file last, and then it wins. Remove that line."
+    )
+    assert refused(sysctl_conf(60, True), swappiness).startswith(f"{line}, and tuned reads that file last at each boot")
+    assert notes(sysctl_conf(10, True), swappiness) == ""
+
+
 # --- the next boot
 
 
