@@ -213,6 +213,18 @@ def test_a_line_that_sysctl_reads_last_is_told_in_the_plan():
     assert notes(sysctl_conf(10, True), swappiness) == ""
 
 
+def test_a_disk_that_a_later_udev_rule_sets_is_left_out():
+    rules = {"nvme1n1": Value({"value": "mq-deadline", "file": "/etc/udev/rules.d/99-zzz-vendor-io.rules", "line": 2})}
+    facts = host({"block.scheduler_rule": Each(rules)})
+    told = "nvme1n1: /etc/udev/rules.d/99-zzz-vendor-io.rules line 2 sets scheduler and is read after"
+    assert refused(facts, step(remedies.block_queue("scheduler"), "none", ("nvme1n1",))).startswith(told)
+    both = step(remedies.block_queue("scheduler"), "none", ("nvme0n1", "nvme1n1"))
+    assert told in notes(facts, both)
+    assert [change["path"] for change in of_kind(built(facts, both), "value")] == ["/sys/block/nvme0n1/queue/scheduler"]
+    earlier = Value({**rules["nvme1n1"].value, "file": "/usr/lib/udev/rules.d/60-io.rules"})
+    assert built(host({"block.scheduler_rule": Each({"nvme1n1": earlier})}), both)
+
+
 # --- the next boot
 
 
