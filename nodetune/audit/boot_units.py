@@ -102,7 +102,11 @@ def who_decides(check: Check, view: FactsView, value: Any, show: Show) -> str:
     shown = show(persisted["value"])
     if persisted["value"] == value:
         return f"set by {place(persisted)} ({shown})"
-    why = "; changed at run time, or that file is not loaded yet" if check.remedy.kind in LOADED else ""
+    why = (
+        "; changed at run time or later in the boot, or that file is not loaded yet"
+        if check.remedy.kind in LOADED
+        else ""
+    )
     return f"the next boot sets {shown}: {place(persisted)}{why}"
 
 

@@ -2,7 +2,7 @@
 
 `persisted.sysctl.NAME` by systemd-sysctl's order and, if tuned reads the files after it, tuned's;
 `persisted.tmpfiles.PATH` by systemd-tmpfiles': {"value", "file", "line"} of the line that wins; absent if no file
-sets it. `persisted.sysctl_conf` is what /etc/sysctl.conf sets, by name: `sysctl --system` reads it last.
+sets it. What units and scripts of the site set at boot wins over both. `persisted.sysctl_conf` is what /etc/sysctl.conf sets, by name: `sysctl --system` reads it last.
 """
 
 import fnmatch
@@ -10,7 +10,7 @@ import re
 
 from nodetune.onhost import sysctl
 
-from . import read, tuned
+from . import boot_scripts, read, tuned
 
 SYSCTL_CONF = "/etc/sysctl.conf"
 SYSCTL_FOLDERS = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
@@ -21,16 +21,20 @@ LINE_END = re.compile("\r\n?|\n")  # of systemd; str.splitlines ends lines at fo
 def collect(names, step):
     sysctls = [name.partition(".")[2] for name in names if name.startswith("sysctl.")]
     paths = [name.partition(".")[2] for name in names if name.startswith("tmpfiles.")]
+    step("units and scripts of the boot")
+    scripts = boot_scripts.lines() if sysctls or paths else []
     step("sysctl.d")
-    lines, last = (_lines(SYSCTL_FOLDERS), read.tried(_read_last)) if sysctls else ([], {})
+    lines, last = (_lines(SYSCTL_FOLDERS), read.tried(_read_last, scripts)) if sysctls else ([], {})
     for name in sysctls:
-        yield "sysctl." + name, sysctl_winner(name, lines, last)
+        late = boot_scripts.sets_sysctl(name, scripts)
+        yield "sysctl." + name, read.value(late) if late else sysctl_winner(name, lines, last)
     if "sysctl_conf" in names:
         yield "sysctl_conf", read.tried(lambda: read.value(_sysctl_conf()))
     step("tmpfiles.d")
     lines = _lines(TMPFILES_FOLDERS) if paths else []
     for path in paths:
-        yield "tmpfiles." + path, tmpfiles_winner(path, lines)
+        late = boot_scripts.sets_file(path, scripts)
+        yield "tmpfiles." + path, read.value(late) if late else tmpfiles_winner(path, lines)
 
 
 def _lines(folders):
@@ -59,9 +63,9 @@ def _sysctl_conf():
     return found
 
 
-def _read_last():
+def _read_last(scripts):
     """Return what is read after sysctl.d at each boot, by name. Raise OSError."""
-    return _sysctl_conf() if tuned.reapplies_sysctl() else {}
+    return _sysctl_conf() if tuned.reapplies_sysctl() or boot_scripts.reloads_sysctl_conf(scripts) else {}
 
 
 def sysctl_winner(name, lines, last):

@@ -209,7 +209,9 @@ def test_a_line_that_sysctl_reads_last_is_told_in_the_plan():
     assert notes(sysctl_conf(60, False), swappiness) == (
         f"{line}: `sysctl --system` reads that file last, and then it wins. Remove that line."
     )
-    assert refused(sysctl_conf(60, True), swappiness).startswith(f"{line}, and tuned reads that file last at each boot")
+    assert refused(sysctl_conf(60, True), swappiness).startswith(
+        f"{line}, and tuned (reapply_sysctl) or a script reads that"
+    )
     assert notes(sysctl_conf(10, True), swappiness) == ""
 
 
@@ -223,6 +225,22 @@ def test_a_disk_that_a_later_udev_rule_sets_is_left_out():
     assert [change["path"] for change in of_kind(built(facts, both), "value")] == ["/sys/block/nvme0n1/queue/scheduler"]
     earlier = Value({**rules["nvme1n1"].value, "file": "/usr/lib/udev/rules.d/60-io.rules"})
     assert built(host({"block.scheduler_rule": Each({"nvme1n1": earlier})}), both)
+
+
+UNIT = "/etc/systemd/system/multi-user.target.wants/tune.service"
+HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
+
+
+@pytest.mark.parametrize("file", [UNIT, "/etc/rc.local", "/etc/systemd/system/ssh.service.d/site.conf"])
+def test_a_script_that_sets_it_later_is_told_in_the_plan(file):
+    told = f"{file} line 3 sets {{}} later in each boot: it wins then. Remove that line."
+    for remedy, name, value in (
+        (remedies.sysctl("vm.swappiness"), "vm.swappiness", 10),
+        (remedies.sysfs(HUGE_PAGES), HUGE_PAGES, "madvise"),
+    ):
+        other, same = ({"value": each, "file": file, "line": 3} for each in ("x", value))
+        assert notes(host({remedy.persisted: Value(other)}), step(remedy, value)) == told.format(name)
+        assert notes(host({remedy.persisted: Value(same)}), step(remedy, value)) == ""
 
 
 # --- the next boot
