@@ -167,6 +167,12 @@ def remove_ipc_set():
     return read.value(setting)
 
 
+def default_memlock():
+    """Return what the files of systemd set as every service's limit of locked memory."""
+    setting = file_setting("system.conf", "DefaultLimitMEMLOCK")
+    return read.absent("no file sets DefaultLimitMEMLOCK") if setting is None else read.value(setting)
+
+
 # --- firewall, NVIDIA's daemons
 
 
@@ -211,6 +217,7 @@ FACTS = {
     "processes": processes.counts,
     "remove_ipc": remove_ipc,
     "remove_ipc_set": remove_ipc_set,
+    "default_memlock": default_memlock,
     "tuned_profile": tuned.profile,
     "tuned_conflicts": tuned_conflicts.conflicts,
     "time_sync": clock.in_step,

@@ -14,6 +14,7 @@ Each kind is a file in resources/ with these functions:
 A handler ({"change": "run", "run": "daemon-reload"}) has no state: it runs if its group changed something (see handler.py).
 """
 
+from . import unkept
 from .executor import attempt, identity, named, resource_of, same
 from .handler import is_due, is_handler, makes_sense_afterwards
 from .journal import changes as journaled_changes
@@ -62,7 +63,7 @@ def do(changes, executor, result, group="", checks=()):
     check(changes)
     handlers = [change for change in changes if is_handler(change)]
     pending = [handler for handler in handlers if executor.is_pending(handler)]
-    changed = False
+    changed, unwritable = False, unkept.reasons(changes, checks, executor)
     for change in changes:
         due = change.get("checks") or list(checks)
         if is_handler(change):
@@ -70,6 +71,10 @@ def do(changes, executor, result, group="", checks=()):
                 _run_handler(change, due, executor, result)
             else:
                 executor.drop_pending(change)
+            continue
+        refused = unkept.reason_for(change, due, unwritable)
+        if refused:
+            _note(result, change, due, False, refused)
             continue
         try:
             now = executor.read(change)

@@ -83,6 +83,12 @@ def test_what_the_audit_no_longer_finds_is_fixed(status):
     assert judged(audit(status), problem="the file: disk full") == done(FIXED, "the file: disk full")
 
 
+def test_what_no_file_keeps_is_not_fixed():
+    told = judged(audit("pass"), problem="/etc/sysctl.d/zz-nodetune.conf cannot be written", kept=False)
+    assert told == done(NOT_APPLIED, "/etc/sysctl.d/zz-nodetune.conf cannot be written")
+    assert judged(audit("fail"), kept=False).outcome == FAILING
+
+
 def test_an_outcome_says_what_was_there_and_what_was_set():
     found = judged(audit("pass"), finding("reboot"))
     assert (found.host, found.check, found.disruption) == ("gpu1", "swappiness-high", "reboot")

@@ -343,6 +343,16 @@ def test_locked_memory_is_set_for_pam_and_for_services():
     assert handlers(changes) == ["daemon-reexec"], "a reload does not read the defaults again"
 
 
+def test_a_later_file_with_systemd_s_default_is_told():
+    facts = limits("memlock", (SESSIONS,), {"soft": 65536, "hard": 65536, "source": "inherited from sshd"})
+    given = step(remedies.limit("memlock"), "unlimited", (SESSIONS,))
+    for name, told in (("zzz-site.conf", True), ("10-site.conf", False), ("zz-nodetune.conf", False)):
+        line = Value({"value": "64M", "file": f"/etc/systemd/system.conf.d/{name}", "line": 2})
+        with_default = HostFacts("gpu01", {**facts.facts, "services.default_memlock": line})
+        note = f"/etc/systemd/system.conf.d/{name} line 2 sets DefaultLimitMEMLOCK too and is read after"
+        assert (note in notes(with_default, given)) == told
+
+
 def test_a_hard_limit_that_is_higher_stays():
     now = {"soft": 1024, "hard": 2097152, "source": "inherited from sshd"}
     subjects = ("slurmd", SESSIONS)
