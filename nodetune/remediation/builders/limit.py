@@ -111,6 +111,11 @@ def _in_the_way(item: str, subject: str, now: Mapping[str, Any], host: HostView)
     later = re.search(r"/etc/systemd/system/[\w.@-]+\.service\.d/([\w.@-]+) line \d+", str(now.get("source", "")))
     if later and later.group(1) > ours.name:
         return f"{later.group(0)} sets {_key(item)} of {subject} and is read after {ours}: it wins. Remove that line."
+    if (subject, item) == ("slurmd", "core"):
+        return (
+            f"slurmd raises its limit of core files to its hard one ({now.get('hard')}), and jobs get that: leave CORE in "
+            "PropagateResourceLimits of slurm.conf, or lower LimitCORE= in slurmd's unit, which users cannot raise again."
+        )
     return ""
 
 

@@ -16,7 +16,7 @@ A handler ({"change": "run", "run": "daemon-reload"}) has no state: it runs if i
 
 from . import unkept
 from .executor import attempt, identity, named, resource_of, same
-from .handler import is_due, is_handler, makes_sense_afterwards
+from .handler import follows, is_due, is_handler, makes_sense_afterwards
 from .journal import changes as journaled_changes
 from .journal import handlers_of, machine_id, runs
 from .problem import ChangeError, StopError
@@ -63,11 +63,11 @@ def do(changes, executor, result, group="", checks=()):
     check(changes)
     handlers = [change for change in changes if is_handler(change)]
     pending = [handler for handler in handlers if executor.is_pending(handler)]
-    changed, unwritable = False, unkept.reasons(changes, checks, executor)
+    changed, unwritable = set(), unkept.reasons(changes, checks, executor)
     for change in changes:
         due = change.get("checks") or list(checks)
         if is_handler(change):
-            if changed or change.get("always") or change in pending or is_due(change, changes):
+            if follows(change, changed) or change.get("always") or change in pending or is_due(change, changes):
                 _run_handler(change, due, executor, result)
             else:
                 executor.drop_pending(change)
@@ -87,7 +87,8 @@ def do(changes, executor, result, group="", checks=()):
             continue
         if not changed and handlers:
             executor.add_pending(group, handlers)
-        changed = _bring(executor, result, group, change, due, now, after) or changed
+        if _bring(executor, result, group, change, due, now, after):
+            changed.add(change.get("path"))
 
 
 def revert(entries, executor, result, force=False, timed=None):

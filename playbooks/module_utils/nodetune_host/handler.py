@@ -3,7 +3,7 @@
 {"change": "run", "run": daemon-reload | daemon-reexec | update-grub | initramfs | udev-reload | restart|reload|start UNIT}
 
 A handler runs after the changes of its group if they changed something or if what is in force is older than their
-files, and after their rollback. `always`: it runs even if nothing changed.
+files, and after their rollback. `always`: it runs even if nothing changed. `of`: the one file whose change it is for.
 """
 
 import glob
@@ -30,6 +30,11 @@ UNITS = "/etc/systemd/system"
 
 def is_handler(change):
     return change["change"] == "run"
+
+
+def follows(handler, changed):
+    """Return whether a handler is for one of the changed paths: no unit restarts for the file of another."""
+    return handler["of"] in changed if "of" in handler else bool(changed)
 
 
 def is_due(handler, changes):

@@ -111,6 +111,18 @@ def test_handlers_run_only_if_their_group_changed_something(do, tmp_path, tools)
     assert len(tools.calls()) == 3
 
 
+def test_a_unit_restarts_only_for_its_own_file(do, tmp_path, tools):
+    (tmp_path / "right").write_text("new\n")
+    ours, other = (handler(f"restart {name}.service", of=str(tmp_path / name)) for name in ("right", "wrong"))
+    do([a_file(tmp_path / "right"), a_file(tmp_path / "wrong"), handler("daemon-reload"), ours, other])
+    restarted = [call.split()[-1] for call in tools.calls() if "ActiveState" in call]
+    assert restarted == ["wrong.service"]
+    assert "systemctl daemon-reload" in tools.calls()
+    assert do([a_file(tmp_path / "right"), ours], run="run-2").done[-1]["label"] == f"{tmp_path}/right", (
+        "nothing is owed"
+    )
+
+
 def test_a_ram_disk_older_than_its_file_is_built_again(do, tmp_path, tools, monkeypatch):
     monkeypatch.setattr("nodetune_host.handler.RAM_DISKS", f"{tmp_path}/boot/*")
     monkeypatch.setattr("nodetune_host.handler.MODULES", f"{tmp_path}/modules")

@@ -343,6 +343,13 @@ def test_locked_memory_is_set_for_pam_and_for_services():
     assert handlers(changes) == ["daemon-reexec"], "a reload does not read the defaults again"
 
 
+def test_slurmd_is_not_restarted_for_a_limit_that_it_raises():
+    facts = limits("core", ("slurmd", SESSIONS), {"soft": "unlimited", "hard": "unlimited", "source": "process 7"})
+    why = refused(facts, step(remedies.limit("core"), 0, ("slurmd",)))
+    assert why.startswith("slurmd raises its limit of core files to its hard one (unlimited), and jobs get that")
+    assert handlers(built(facts, step(remedies.limit("core"), 0, ("slurmd", SESSIONS)))) == []
+
+
 def test_a_later_file_with_systemd_s_default_is_told():
     facts = limits("memlock", (SESSIONS,), {"soft": 65536, "hard": 65536, "source": "inherited from sshd"})
     given = step(remedies.limit("memlock"), "unlimited", (SESSIONS,))
