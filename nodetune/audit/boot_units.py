@@ -77,6 +77,23 @@ def lost_at_boot(check: Check, view: FactsView, accepts: Callable[[Any], bool], 
     return f"no file persists it: the next boot starts with {show(default)}"
 
 
+def not_installed(check: Check, view: FactsView, value: Any) -> str:
+    """Return why the next boot does not have a kernel argument that a fix sets; empty if it does."""
+    if check.remedy.kind != "kernel_arg":
+        return ""
+    wanted = f"{check.remedy.target}={value}" if value != "" else check.remedy.target
+    fact = view.fact(check.remedy.persisted or "")
+    if isinstance(fact, Unread):
+        return f"whether the next boot has {wanted} is unknown: {fact.reason}"
+    if not isinstance(fact, Value):
+        return f"the boot loader starts the kernel without {wanted}"
+    return (
+        ""
+        if fact.value["value"] == str(value)
+        else f"{fact.value['file']} has {check.remedy.target}={fact.value['value']}"
+    )
+
+
 def who_decides(check: Check, view: FactsView, value: Any, show: Show) -> str:
     """Return the file that sets the current value. A file with another value takes effect at the next boot."""
     persisted = _persisted(check, view)
@@ -85,7 +102,11 @@ def who_decides(check: Check, view: FactsView, value: Any, show: Show) -> str:
     shown = show(persisted["value"])
     if persisted["value"] == value:
         return f"set by {place(persisted)} ({shown})"
-    why = "; changed at run time, or that file is not loaded yet" if check.remedy.kind in LOADED else ""
+    why = (
+        "; changed at run time or later in the boot, or that file is not loaded yet"
+        if check.remedy.kind in LOADED
+        else ""
+    )
     return f"the next boot sets {shown}: {place(persisted)}{why}"
 
 

@@ -64,9 +64,8 @@ def _queue(disk, attribute):
 def _rules(attribute, disks):
     rules, found = udev_rules.rules(attribute), {}
     for disk in disks:
-        now = read.chosen(read.text_or(_queue(disk, attribute)))
         rotational = read.text_or(_queue(disk, "rotational")) == "1"
-        found[disk] = udev_rules.decides(rules, attribute, disk, rotational, now)
+        found[disk] = udev_rules.decides(rules, attribute, disk, rotational)
     return found
 
 

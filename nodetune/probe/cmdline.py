@@ -1,7 +1,8 @@
 """Kernel arguments of the running kernel and of the next boot.
 
 `cmdline.running` is the whole command line; `cmdline.running.NAME` and `cmdline.installed.NAME` are single arguments:
-the value, an empty text for a bare flag, of repeated arguments the last one, as in the kernel.
+the value, an empty text for a bare flag, of repeated arguments the last one, as in the kernel. `cmdline.grub_later`
+are the lines that set GRUB's default arguments after nodetune's file: [{"value", "file", "line"}].
 """
 
 import os
@@ -15,6 +16,9 @@ BLS_FOLDER = "/boot/loader/entries"
 KERNEL_CMDLINE = "/etc/kernel/cmdline"
 IMAGE_HEADER = 1 << 16
 """Bytes of a kernel image that hold its version (Documentation/arch/x86/boot.rst: setup code, at most 32 KiB)."""
+GRUB_SETTINGS = "/etc/default/grub.d"
+OURS = "zz-nodetune.cfg"
+SETS_DEFAULT = re.compile(r"^\s*(?:export\s+)?GRUB_CMDLINE_LINUX_DEFAULT(\+?=.*)$")
 OPENS = re.compile(r"^\s*(menuentry|submenu)?\s*('[^']*'|\"[^\"]*\")?(.*)\{\s*$")
 
 
@@ -26,6 +30,8 @@ def collect(names, step):
     yield "installed", installed
     for name in names:
         side, _, argument = name.partition(".")
+        if name == "grub_later":
+            yield name, read.tried(grub_later)
         if not argument:
             continue
         whole = running if side == "running" else installed
@@ -60,6 +66,20 @@ def installed_arguments():
     if "value" not in entry:
         return entry
     return read.value({"arguments": parse(entry["value"]["options"]), "file": entry["value"]["file"]})
+
+
+def grub_later():
+    """Return the lines of GRUB's settings files after nodetune's that set the default arguments. Raise OSError."""
+    found = []
+    for name in read.names_in(GRUB_SETTINGS):
+        if not name.endswith(".cfg") or name <= OURS:
+            continue
+        path = os.path.join(GRUB_SETTINGS, name)
+        for number, line in read.numbered_lines(path):
+            setting = SETS_DEFAULT.match(line)
+            if setting:
+                found.append({"value": setting.group(1), "file": path, "line": number})
+    return read.value(found)
 
 
 def boot_entry():

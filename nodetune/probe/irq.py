@@ -8,15 +8,13 @@ import re
 
 from nodetune.onhost import cpu_list
 
-from . import read
+from . import boot_scripts, read
 
 DEVICES = "/sys/bus/pci/devices"
 KINDS = (("nic", ("0x0200", "0x0207")), ("nvme", ("0x0108",)), ("gpu", ("0x0300", "0x0302")))
 NVIDIA = "0x10de"
 IRQBALANCE_FILES = ("/etc/default/irqbalance", "/etc/sysconfig/irqbalance")
 OPENIB = "/etc/infiniband/openib.conf"
-BOOT_SCRIPTS = ("/etc/rc.local", "/etc/rc.d/rc.local")
-UNITS = "/etc/systemd/system"
 WRITES_AFFINITY = re.compile(r"smp_affinity|set_irq_affinity|mlnx_affinity|irq[-_]affinity|nodetune-irq")
 MOST_EXAMPLES = 4
 
@@ -188,11 +186,7 @@ def _irqbalance():
 
 def _static_affinity():
     """Return the files that set interrupt affinities at boot: scripts, enabled units, MLNX_OFED's tuner."""
-    paths = [path for path in BOOT_SCRIPTS if _mentions(path)]
-    for folder in _listed(UNITS):
-        if folder.endswith((".wants", ".requires")):
-            units = [os.path.join(UNITS, folder, name) for name in _listed(os.path.join(UNITS, folder))]
-            paths += [path for path in units if path.endswith(".service") and _mentions(path)]
+    paths = [path for path in boot_scripts.files() if _mentions(path)]
     tuner = re.search(r"^\s*RUN_AFFINITY_TUNER=[\"']?yes", read.text_or(OPENIB), re.MULTILINE | re.IGNORECASE)
     return read.value(sorted(set(paths)) + ([OPENIB] if tuner else []))
 

@@ -1,7 +1,8 @@
 """The settings of the next boot and the files that decide.
 
-`persisted.sysctl.NAME` by systemd-sysctl's order, `persisted.tmpfiles.PATH` by systemd-tmpfiles':
-{"value", "file", "line"} of the line that wins; absent if no file sets it.
+`persisted.sysctl.NAME` by systemd-sysctl's order and, if tuned reads the files after it, tuned's;
+`persisted.tmpfiles.PATH` by systemd-tmpfiles': {"value", "file", "line"} of the line that wins; absent if no file
+sets it. What units and scripts of the site set at boot wins over both. `persisted.sysctl_conf` is what /etc/sysctl.conf sets, by name: `sysctl --system` reads it last.
 """
 
 import fnmatch
@@ -9,43 +10,71 @@ import re
 
 from nodetune.onhost import sysctl
 
-from . import read
+from . import boot_scripts, read, tuned
 
+SYSCTL_CONF = "/etc/sysctl.conf"
 LINE_END = re.compile("\r\n?|\n")  # of systemd; str.splitlines ends lines at form feeds and others too
 
 
 def collect(names, step):
     sysctls = [name.partition(".")[2] for name in names if name.startswith("sysctl.")]
     paths = [name.partition(".")[2] for name in names if name.startswith("tmpfiles.")]
+    step("units and scripts of the boot")
+    scripts = boot_scripts.lines() if sysctls or paths else []
     step("sysctl.d")
-    lines = _lines("sysctl.d") if sysctls else []
+    lines, last = (_lines("sysctl.d"), read.tried(_read_last, scripts)) if sysctls else ([], {})
     for name in sysctls:
-        yield "sysctl." + name, sysctl_winner(name, lines)
+        late = boot_scripts.sets_sysctl(name, scripts)
+        yield "sysctl." + name, read.value(late) if late else sysctl_winner(name, lines, last)
+    if "sysctl_conf" in names:
+        yield "sysctl_conf", read.tried(lambda: read.value(_sysctl_conf()))
     step("tmpfiles.d")
     lines = _lines("tmpfiles.d") if paths else []
     for path in paths:
-        yield "tmpfiles." + path, tmpfiles_winner(path, lines)
+        late = boot_scripts.sets_file(path, scripts)
+        yield "tmpfiles." + path, read.value(late) if late else tmpfiles_winner(path, lines)
 
 
 def _lines(kind):
     """Return (file, line number, text) of every setting in the order of application, or the error."""
-    found, contents = [], read.contents_that_win(read.config_folders(kind))
+    contents = read.contents_that_win(read.config_folders(kind))
     if isinstance(contents, dict):
         return contents
-    for path, content in contents:
-        for number, line in enumerate(LINE_END.split(content), 1):
-            if line.strip() and line.strip()[0] not in "#;":
-                found.append((path, number, line.strip()))
+    return [line for path, content in contents for line in _settings(path, content)]
+
+
+def _settings(path, content):
+    for number, line in enumerate(LINE_END.split(content), 1):
+        if line.strip() and line.strip()[0] not in "#;":
+            yield path, number, line.strip()
+
+
+def _sysctl_conf():
+    """Return {name: {value, file, line}} of /etc/sysctl.conf. Raise OSError."""
+    found = {}
+    content = read.text(SYSCTL_CONF) if read.exists(SYSCTL_CONF) else ""
+    for path, number, line in _settings(SYSCTL_CONF, content):
+        key, equals, setting = line.partition("=")
+        if equals:
+            name = _dotted(key.strip().lstrip("-").strip())
+            found[name] = {"value": read.number_or_text(setting.strip()), "file": path, "line": number}
     return found
 
 
-def sysctl_winner(name, lines):
-    """Return the line that decides for `name`: the last one; a full name beats all patterns.
+def _read_last(scripts):
+    """Return what is read after sysctl.d at each boot, by name. Raise OSError."""
+    return _sysctl_conf() if tuned.reapplies_sysctl() or boot_scripts.reloads_sysctl_conf(scripts) else {}
+
+
+def sysctl_winner(name, lines, last):
+    """Return the line that decides for `name`: that of `last`, or the last one; a full name beats all patterns.
 
     `-name` without a value excludes it from patterns (and earlier lines).
     """
-    if isinstance(lines, dict):
-        return lines
+    if isinstance(lines, dict) or "unread" in last:
+        return lines if isinstance(lines, dict) else last
+    if name in last:
+        return read.value(last[name])
     exact, pattern = (), None
     for path, number, line in lines:
         key, equals, setting = line.partition("=")

@@ -7,7 +7,7 @@ requested units cost one systemctl call. The other facts (FACTS, below) are read
 import os
 import re
 
-from . import clock, processes, read, tuned
+from . import clock, processes, read, tuned, tuned_conflicts
 
 SUFFIXES = (".service", ".timer", ".socket", ".target", ".mount", ".slice", ".path", ".scope", ".swap")
 PROPERTIES = (
@@ -164,6 +164,12 @@ def remove_ipc_set():
     return read.value(setting)
 
 
+def default_memlock():
+    """Return what the files of systemd set as every service's limit of locked memory."""
+    setting = file_setting("system.conf", "DefaultLimitMEMLOCK")
+    return read.absent("no file sets DefaultLimitMEMLOCK") if setting is None else read.value(setting)
+
+
 # --- firewall, NVIDIA's daemons
 
 
@@ -228,8 +234,9 @@ FACTS = {
     "processes": processes.counts,
     "remove_ipc": remove_ipc,
     "remove_ipc_set": remove_ipc_set,
+    "default_memlock": default_memlock,
     "tuned_profile": tuned.profile,
-    "tuned_conflicts": tuned.conflicts,
+    "tuned_conflicts": tuned_conflicts.conflicts,
     "time_sync": clock.in_step,
     "firewall": firewall,
     "fabricmanager_version": fabricmanager_version,

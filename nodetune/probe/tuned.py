@@ -1,13 +1,12 @@
-"""tuned: the active profile, and its conflicts with sysctl.d."""
+"""tuned: the active profile."""
 
 import os
 import re
 
-from nodetune.onhost import sysctl
-
-from . import persisted, read
+from . import read
 
 MAIN = "/etc/tuned/tuned-main.conf"
+WANTED = "/etc/systemd/system/multi-user.target.wants"
 FOLDERS = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
 
 
@@ -72,28 +71,13 @@ def ini(content):
     return sections
 
 
-def conflicts():
-    """Return kernel parameters that tuned and a sysctl.d file set to different values: [{name, tuned, …}]."""
+def reapplies_sysctl():
+    """Return whether tuned, at each boot, reads sysctl.d once more and then /etc/sysctl.conf. Raise OSError.
+
+    It does so after the settings of its own plugin for kernel parameters, with or without a link in sysctl.d.
+    """
     active = profile().get("value")
-    if active is None:
-        return read.absent("no tuned profile is active")
-    settings = active["settings"].get("sysctl", {})
-    files = dict(persisted.collect(["sysctl." + name for name in settings], lambda text: None))
-    found = []
-    for name, setting in sorted(settings.items()):
-        winner = files["sysctl." + name].get("value")
-        wanted = read.number_or_text(setting["value"].strip("\"'"))
-        computed = isinstance(wanted, str) and re.search(r"[$<>]", wanted)
-        if winner and not computed and winner["value"] != wanted:
-            found.append(
-                {
-                    "name": name,
-                    "tuned": wanted,
-                    "tuned_file": setting["file"],
-                    "sysctl": winner["value"],
-                    "sysctl_file": winner["file"],
-                    "line": winner["line"],
-                    "running": read.file_fact(sysctl.path_of(name), read.number_or_text).get("value"),
-                }
-            )
-    return read.value(found)
+    if active is None or "tuned.service" not in read.names_in(WANTED):
+        return False
+    plugins = [section.get("type", {}).get("value", name) for name, section in active["settings"].items()]
+    return active["reapply_sysctl"] and "sysctl" in plugins

@@ -35,8 +35,8 @@ def _lines(content):
         whole = ""
 
 
-def decides(found, attribute, disk, rotational, now):
-    """Return the rule that set the current value: the last one for this disk, if it has this value; else absent.
+def decides(found, attribute, disk, rotational):
+    """Return the rule that sets the value at each boot: the last one for this disk; absent if there is none.
 
     A rule with a match that only udev can evaluate is not named, nor is any rule before it.
     """
@@ -44,10 +44,9 @@ def decides(found, attribute, disk, rotational, now):
     if not ours:
         return read.absent("no udev rule sets it")
     path, number, parts = ours[-1]
-    text = parts["ATTR{queue/" + attribute + "}", "="]
-    if text != now or not _covers(parts, disk, rotational):
-        return read.absent("the udev rule that set it is unknown")
-    return read.value({"value": text, "file": path, "line": number})
+    if not _covers(parts, disk, rotational):
+        return read.absent("the udev rule that sets it is unknown")
+    return read.value({"value": parts["ATTR{queue/" + attribute + "}", "="], "file": path, "line": number})
 
 
 def _covers(parts, disk, rotational):
@@ -60,6 +59,8 @@ def _covers(parts, disk, rotational):
             same = any(fnmatch.fnmatchcase(disk, each) for each in text.split("|"))
         elif key == "ATTR{queue/rotational}":
             same = text == str(int(rotational))
+        elif key == "ENV{DEVTYPE}":
+            same = text == "disk"
         elif key in PASSING:
             continue
         else:

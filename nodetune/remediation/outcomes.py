@@ -45,14 +45,22 @@ def takes_a_reboot(fix: Fix) -> bool:
 
 
 def outcome(
-    host: str, found: Finding, after: HostResult | None, *, problem: str = "", waits: str = "", message: str = ""
+    host: str,
+    found: Finding,
+    after: HostResult | None,
+    *,
+    problem: str = "",
+    waits: str = "",
+    message: str = "",
+    kept: bool = True,
 ) -> StepOutcome:
     """Return the outcome of a fix by the audit afterwards (None: nothing was changed there).
 
-    From Ansible: `problem` says what went wrong for this check, `waits` why disruptive changes were left out on the
-    host, and `message` why the play stopped early there.
+    From Ansible: `problem` says what went wrong for this check (`kept`: not with a file), `waits` why disruptive changes
+    were left out on the host, and `message` why the play stopped early there.
     """
-    return StepOutcome.of(host, found, *_judged(found, after, problem, waits, message))
+    judged, reason = _judged(found, after, problem, waits, message)
+    return StepOutcome.of(host, found, judged if kept or judged != FIXED else NOT_APPLIED, reason)
 
 
 def _judged(found: Finding, after: HostResult | None, problem: str, waits: str, message: str) -> tuple[str, str]:
@@ -67,6 +75,8 @@ def _judged(found: Finding, after: HostResult | None, problem: str, waits: str, 
         return SKIPPED, waits
     if message or problem:
         return NOT_APPLIED, problem or message
+    if now is not None and now.not_installed:
+        return FAILING, f"{_still(now)}; {now.not_installed}"
     if takes_a_reboot(fix_of(found)):
         return PENDING, "written; takes effect at the next boot"
     return FAILING, _still(now)

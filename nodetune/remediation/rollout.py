@@ -145,11 +145,18 @@ class Rollout:
         done: list[StepOutcome] = []
         for plan in plans:
             outcome, after = played[plan.host], self._after.get(plan.host)
+            unkept = _unkept(outcome)
             problems, waiting = _problems(outcome), waits.get(plan.host) or _refused(outcome)
             message = "" if outcome.state == "ok" else outcome.message
             done += [
                 remediation_outcomes.outcome(
-                    plan.host, found, after, problem=problems.get(found.check, ""), waits=waiting, message=message
+                    plan.host,
+                    found,
+                    after,
+                    problem=problems.get(found.check, ""),
+                    waits=waiting,
+                    message=message,
+                    kept=found.check not in unkept,
                 )
                 for found in plan.findings
             ]
@@ -181,6 +188,12 @@ def _problems(outcome: Outcome) -> dict[str, str]:
         for problem in outcome.gathered("problems")
         for check in problem.get("checks") or ()
     }
+
+
+def _unkept(outcome: Outcome) -> set[str]:
+    """Return the checks for which a file could not be written: the next boot may not keep what is set now."""
+    problems = (each for each in outcome.gathered("problems") if str(each.get("label", "")).startswith("/etc/"))
+    return {str(check) for problem in problems for check in problem.get("checks") or ()}
 
 
 def _refused(outcome: Outcome) -> str:

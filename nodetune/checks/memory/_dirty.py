@@ -44,6 +44,7 @@ def _leave_to_tuned(facts: FactsView, kind: str) -> None:
         raise FactAbsentError(f"tuned's profile {profile.get('name')} sets vm.{kind}_ratio or vm.{kind}_bytes")
 
 
-def _order(persisted: dict[str, Any]) -> tuple[str, int]:
+def _order(persisted: dict[str, Any]) -> tuple[bool, str, int]:
     """Return the sort key: each of the two settings clears the other, so the later line wins."""
-    return PurePath(persisted["file"]).name, persisted["line"]
+    path = persisted["file"]
+    return path == "/etc/sysctl.conf", PurePath(path).name, persisted["line"]

@@ -9,22 +9,25 @@ https://docs.redhat.com/en/documentation/red_hat_enterprise_linux/9/html/monitor
 """
 
 from nodetune.api import Check, Equals, FactsView, block_queue
-from nodetune.checks.storage._udev import set_by_udev
+from nodetune.checks.storage._udev import set_by_udev, with_next_boot
+
+RULES = "block.scheduler_rule"
 
 
 def observe(facts: FactsView) -> dict[str, str]:
     schedulers = facts["block.scheduler"]
-    return {
+    now = {
         disk: schedulers[disk]
         for disk, about in facts["block.disks"].items()
         if about["type"] == "nvme" and disk in schedulers
     }
+    return with_next_boot(facts, RULES, now, "none".__eq__)
 
 
 CHECK = Check(
-    needs=("block.disks", "block.scheduler", "block.scheduler_rule"),
+    needs=("block.disks", "block.scheduler", RULES),
     observe=observe,
-    cause=set_by_udev("block.scheduler_rule"),
+    cause=set_by_udev(RULES, "block.scheduler"),
     accept=Equals("none"),
     set="none",
     remedy=block_queue("scheduler"),

@@ -11,8 +11,10 @@ https://docs.kernel.org/admin-guide/abi-stable.html (read_ahead_kb)
 
 from nodetune.api import AtLeast, Check, FactsView, block_queue
 from nodetune.checks.storage._places import data
-from nodetune.checks.storage._udev import set_by_udev
+from nodetune.checks.storage._udev import set_by_udev, with_next_boot
 
+RULES = "block.read_ahead_rule"
+ENOUGH = 4096
 TUNED = "derived.tuned_settings"
 OWN_READ_AHEAD = ("btrfs",)
 """File systems over several disks, which do not follow the disk's setting."""
@@ -22,12 +24,13 @@ def observe(facts: FactsView) -> dict[str, int]:
     mounts = data(facts["mounts.points"]).values()
     disks = {mount["disk"] for mount in mounts if mount["disk"] and mount["type"] not in OWN_READ_AHEAD}
     current = facts["mounts.read_ahead_kb"]
-    return {disk: current[disk] for disk in sorted(disks & set(current))}
+    now = {disk: current[disk] for disk in sorted(disks & set(current))}
+    return with_next_boot(facts, RULES, now, lambda value: value >= ENOUGH)
 
 
 def cause(facts: FactsView, subjects: tuple[str, ...]) -> str:
     """Name the udev rule that sets it, and the profile of tuned that sets it again after each boot."""
-    return "; ".join(filter(None, (set_by_udev("block.read_ahead_rule")(facts, subjects), _set_by_tuned(facts))))
+    return "; ".join(filter(None, (set_by_udev(RULES, "mounts.read_ahead_kb")(facts, subjects), _set_by_tuned(facts))))
 
 
 def _set_by_tuned(facts: FactsView) -> str:
@@ -41,14 +44,14 @@ CHECK = Check(
     needs=(
         "mounts.points",
         "mounts.read_ahead_kb",
-        "block.read_ahead_rule",
+        RULES,
         "services.tuned_profile",
         TUNED,
     ),
     observe=observe,
     cause=cause,
-    accept=AtLeast(4096),
-    set=4096,
+    accept=AtLeast(ENOUGH),
+    set=ENOUGH,
     unit="KiB",
     remedy=block_queue("read_ahead_kb"),
     severity="low",

@@ -58,7 +58,7 @@ def _handlers_of(unit: str) -> list[dict[str, Any]]:
         return [_run("daemon-reexec")]
     if unit.endswith(".conf"):
         return [_run(f"restart systemd-{unit.removesuffix('.conf')}.service")]
-    restart = [_run(f"restart {unit}")] if unit.endswith((".service", ".socket")) else []
+    restart = [_run(f"restart {unit}") | {"of": path_of(unit)}] if unit.endswith((".service", ".socket")) else []
     return [_run("daemon-reload"), *restart]
 
 

@@ -12,7 +12,7 @@ from nodetune.remediation.host_view import HostView, UnfixableError
 
 PATH = "/etc/default/grub.d/zz-nodetune.cfg"
 NEEDS = (
-    *("cmdline.installed", "host.container", "host.arch", "host.kernel"),
+    *("cmdline.installed", "cmdline.grub_later", "host.container", "host.arch", "host.kernel"),
     *("pci.gpus", "pci.devices", "pci.acs", "pci.iommu.domains"),
 )
 SAFE = r"[\w.,:;=@/+%-]*"
@@ -33,8 +33,10 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
             for fix in fixes
         ]
     _require_grub(host, " ".join(argument(*each) for each in settings.items()))
+    _require_last(host, settings)
     file = own_file(host, PATH, "grub.cfg.j2", settings, among(host.targets("kernel_arg"), SAFE))
-    return [file, {"change": "run", "run": "update-grub"}]
+    installed = all(_installed(host, *each) for each in settings.items())
+    return [file, {"change": "run", "run": "update-grub", **({} if installed else {"always": True})}]
 
 
 def argument(name: str, value: str) -> str:
@@ -94,3 +96,21 @@ def _require_grub(host: HostView, wanted: str) -> None:
         raise UnfixableError(
             f"neither GRUB with Debian's files nor grubby ({loader}): give the kernel {wanted} manually"
         )
+
+
+def _installed(host: HostView, name: str, value: str) -> bool:
+    """Return whether the boot loader starts the kernel with an argument: update-grub may have missed our file."""
+    return bool((host.readable(f"cmdline.installed.{name}") or {}).get("value") == value)
+
+
+def _require_last(host: HostView, settings: Mapping[str, str]) -> None:
+    """Raise UnfixableError if GRUB reads another file after ours that drops or replaces one of these arguments."""
+    for each in host.readable("cmdline.grub_later") or ():
+        keeps = re.match(r"\+=|.*\$\{?GRUB_CMDLINE_LINUX_DEFAULT\b", each["value"])
+        theirs = {word.partition("=")[0] for word in re.findall(r"[^\s\"'=]+=?", each["value"].partition("=")[2])}
+        replaced = sorted(theirs & set(settings)) if keeps else sorted(settings)
+        if replaced:
+            raise UnfixableError(
+                f"{each['file']} line {each['line']} sets GRUB_CMDLINE_LINUX_DEFAULT{each['value']} and is read after "
+                f"{PATH}: it wins over {', '.join(replaced)}. Remove that line, then plan again"
+            )

@@ -33,7 +33,12 @@ LOWERED = ("core", "stack")
 FOR_ALL_SERVICES = ("memlock",)
 """Items that systemd's default gives as well, so that what starts without PAM and our drop-ins has them."""
 
-NEEDS = ("sysctl.fs.nr_open", *(f"limits.{item}" for item in ITEMS), *(f"services.{unit}" for unit in UNITS.values()))
+NEEDS = (
+    "sysctl.fs.nr_open",
+    "services.default_memlock",
+    *(f"limits.{item}" for item in ITEMS),
+    *(f"services.{unit}" for unit in UNITS.values()),
+)
 Sections = Mapping[str, Mapping[str, str]]
 
 
@@ -88,6 +93,7 @@ def _add(fix: Fix, subject: str, host: HostView, sessions: dict[str, Any], units
     sessions[item] = {"soft": soft} if hard == now.get("hard", hard) else {"soft": soft, "hard": hard}
     if item in FOR_ALL_SERVICES:
         _set(units, "system.conf", "Manager", f"Default{_key(item)}", _of_systemd(soft, hard))
+        _say_who_sets_default(host)
     _say_who_else_sets(item, str(now.get("source", "")), host)
     return ""
 
@@ -105,6 +111,11 @@ def _in_the_way(item: str, subject: str, now: Mapping[str, Any], host: HostView)
     later = re.search(r"/etc/systemd/system/[\w.@-]+\.service\.d/([\w.@-]+) line \d+", str(now.get("source", "")))
     if later and later.group(1) > ours.name:
         return f"{later.group(0)} sets {_key(item)} of {subject} and is read after {ours}: it wins. Remove that line."
+    if (subject, item) == ("slurmd", "core"):
+        return (
+            f"slurmd raises its limit of core files to its hard one ({now.get('hard')}), and jobs get that: leave CORE in "
+            "PropagateResourceLimits of slurm.conf, or lower LimitCORE= in slurmd's unit, which users cannot raise again."
+        )
     return ""
 
 
@@ -141,6 +152,18 @@ def _say_who_else_sets(item: str, source: str, host: HostView) -> None:
     file = source.partition(" line ")[0]
     if file.startswith("/etc/security/limits.d/") and PurePosixPath(file).name > PurePosixPath(PATH).name:
         host.note(f"{source} sets {item} too and is read after {PATH}: it wins. Remove that line.")
+
+
+def _say_who_sets_default(host: HostView) -> None:
+    """Add a note with the line that sets the limit of all services if its file is read after ours."""
+    ours = _dropin.path_of("system.conf")
+    found = host.readable("services.default_memlock") or {}
+    file = str(found.get("file", ""))
+    if "/system.conf.d/" in file and PurePosixPath(file).name > PurePosixPath(ours).name:
+        host.note(
+            f"{file} line {found['line']} sets DefaultLimitMEMLOCK too and is read after {ours}: it wins for services. "
+            "Remove that line."
+        )
 
 
 def _set(units: dict[str, Sections], unit: str, section: str, key: str, value: str) -> None:

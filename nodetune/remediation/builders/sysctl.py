@@ -15,7 +15,8 @@ from nodetune.remediation.host_view import HostView, UnfixableError
 PATH = "/etc/sysctl.d/zz-nodetune.conf"
 """systemd-sysctl and procps apply the files in the order of their names, whatever the folder: the last line wins."""
 
-NEEDS = _tuned.NEEDS
+READ_LAST = "/etc/sysctl.conf"
+NEEDS = (*_tuned.NEEDS, "persisted.sysctl_conf")
 SLOTS = "slot_table_entries"
 CLEAR = (("bytes", "ratio"), ("ratio", "bytes"))
 
@@ -28,7 +29,7 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
         name, value = _known(fix.target, host), text_of(fix.value)
         settings |= {twin(name): None, name: value} if twin(name) else {name: value}
         made.append({"change": "value", "path": path_of(name), "value": value, "checks": host.checks(fix)})
-        _say_who_else_sets(name, host)
+        _say_who_else_sets(name, value, host)
         against.append((_against_tuned(name, value, host), host.checks(fix)))
     late = sorted({check for fix in fixes if fix.target.endswith(SLOTS) for check in host.checks(fix)})
     modules = (change | {"checks": late} for change in _of_late_modules(settings, host))
@@ -74,16 +75,39 @@ def twin(name: str) -> str:
     return ""
 
 
-def _say_who_else_sets(name: str, host: HostView) -> None:
+def _say_who_else_sets(name: str, value: str, host: HostView) -> None:
     """Add notes on lines of others that still win at the next boot. Only their owner may edit them."""
     for each in filter(None, (name, twin(name))):
         found = host.readable(f"persisted.sysctl.{each}") or {}
-        file = str(found.get("file", ""))
-        if PurePosixPath(file).name > PurePosixPath(PATH).name:
+        file = PurePosixPath(str(found.get("file", "")))
+        agrees = each == name and bool(found) and text_of(found["value"]) == value
+        _say_who_reads_last(name, each, value, host, wins=str(file) == READ_LAST)
+        if file.parent.name == "sysctl.d" and file.name > PurePosixPath(PATH).name:
             host.note(
                 f"{file} line {found['line']} sets {each} too and is read after {PATH}: it wins at the next boot, "
                 "unless it is a pattern. Remove that line."
             )
+        elif found and not agrees and file.parent.name != "sysctl.d":
+            host.note(set_later(found, each))
+
+
+def set_later(found: Mapping[str, Any], what: str) -> str:
+    """Describe a line of a unit or a script that sets a value at each boot after nodetune's file."""
+    return f"{found['file']} line {found['line']} sets {what} later in each boot: it wins then. Remove that line."
+
+
+def _say_who_reads_last(name: str, each: str, value: str, host: HostView, *, wins: bool) -> None:
+    """Add a note on a line of /etc/sysctl.conf. Raise UnfixableError if it wins: also at once, when tuned changes its profile."""
+    late = (host.readable("persisted.sysctl_conf") or {}).get(each)
+    if not late or (each == name and text_of(late["value"]) == value):
+        return
+    line = f"{READ_LAST} line {late['line']} sets {each} = {text_of(late['value'])}"
+    if wins:
+        raise UnfixableError(
+            f"{line}, and tuned (reapply_sysctl) or a script reads that file last at each boot: remove that line, then "
+            "plan again"
+        )
+    host.note(f"{line}: `sysctl --system` reads that file last, and then it wins. Remove that line.")
 
 
 def _against_tuned(name: str, value: str, host: HostView) -> _tuned.Places:

@@ -12,11 +12,12 @@ Each kind is a file in resources/ with these functions:
     moved_by_kernel(left, now)    optional: whether only the kernel changed the state of a run to `now`
     TIMED                         optional: true if a change reverts on its own unless confirmed
 
-A handler ({"change": "run", "run": "daemon-reload"}) has no state: it runs if its group changed something.
+A handler ({"change": "run", "run": "daemon-reload"}) has no state: it runs if its group changed something (see handler.py).
 """
 
-from .executor import attempt, named, place_of, resource_of, same
-from .handler import is_handler, makes_sense_afterwards
+from . import unkept
+from .executor import attempt, identity, named, place_of, resource_of, same
+from .handler import follows, is_due, is_handler, makes_sense_afterwards
 from .journal import changes as journaled_changes
 from .journal import handlers_of, left, machine_id
 from .later import Later, identity_then
@@ -56,14 +57,18 @@ def do(changes, executor, result, group="", checks=()):
     check(changes)
     handlers = [change for change in changes if is_handler(change)]
     pending = [handler for handler in handlers if executor.is_pending(handler)]
-    changed = False
+    changed, unwritable = set(), unkept.reasons(changes, checks, executor)
     for change in changes:
         due = change.get("checks") or list(checks)
         if is_handler(change):
-            if changed or change.get("always") or change in pending:
+            if follows(change, changed) or change.get("always") or change in pending or is_due(change, changes):
                 _run_handler(change, due, executor, result)
             else:
                 executor.drop_pending(change)
+            continue
+        refused = unkept.reason_for(change, due, unwritable)
+        if refused:
+            _note(result, change, due, False, refused)
             continue
         try:
             now = executor.read(change)
@@ -76,7 +81,8 @@ def do(changes, executor, result, group="", checks=()):
             continue
         if not changed and handlers:
             executor.add_pending(group, handlers)
-        changed = _bring(executor, result, group, change, due, now, after) or changed
+        if _bring(executor, result, group, change, due, now, after):
+            changed.add(change.get("path"))
 
 
 def revert(entries, executor, result, force=False, timed=None):

@@ -2,9 +2,12 @@
 
 {"change": "run", "run": daemon-reload | daemon-reexec | update-grub | initramfs | udev-reload | restart|reload|start UNIT}
 
-A handler runs after the changes of its group if they changed something, and after their rollback. `always`: it runs
-even if nothing changed.
+A handler runs after the changes of its group if they changed something or if what is in force is older than their
+files, and after their rollback. `always`: it runs even if nothing changed. `of`: the one file whose change it is for.
 """
+
+import glob
+import os
 
 from . import command
 from .problem import ChangeError
@@ -20,10 +23,46 @@ TOOLS = {
 """Handler → its commands (the first that this host has is used), seconds."""
 
 UNIT_SECONDS = 120
+RAM_DISKS = "/boot/init*"
+MODULES = "/lib/modules"
+UNITS = "/etc/systemd/system"
 
 
 def is_handler(change):
     return change["change"] == "run"
+
+
+def follows(handler, changed):
+    """Return whether a handler is for one of the changed paths: no unit restarts for the file of another."""
+    return handler["of"] in changed if "of" in handler else bool(changed)
+
+
+def is_due(handler, changes):
+    """Return whether a handler has to run though its group changed nothing: a file is right, but not in force."""
+    files = [change["path"] for change in changes if change["change"] == "file" and change["content"] is not None]
+    try:
+        if handler["run"] == "initramfs":
+            return any(os.path.getmtime(path) > os.path.getmtime(image) for path in files for image in _ram_disks())
+        if handler["run"] == "daemon-reload":
+            return any(_property(unit, "NeedDaemonReload") == "yes" for unit in filter(None, map(_unit_of, files)))
+    except (OSError, ChangeError):
+        return False
+    return False
+
+
+def _unit_of(path):
+    """Return the unit that a file belongs to, as its own or as a drop-in; None for other files."""
+    name = os.path.relpath(path, UNITS).partition("/")[0]
+    return None if name == ".." else name[:-2] if name.endswith(".d") else name
+
+
+def _ram_disks():
+    """Return the initial RAM disks of the installed kernels: of a kernel that was removed, none is built again."""
+    versions = os.listdir(MODULES) if os.path.isdir(MODULES) else []
+    names = {
+        f"{start}-{version}{end}" for version in versions for start, end in (("initrd.img", ""), ("initramfs", ".img"))
+    }
+    return [path for path in glob.glob(RAM_DISKS) if os.path.basename(path) in names]
 
 
 def run(handler):

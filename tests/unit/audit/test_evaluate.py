@@ -61,6 +61,15 @@ def test_a_running_kernel_keeps_its_arguments_until_the_boot():
     boot = {"value": {"value": "0", "file": "/boot/grub/grub.cfg"}}
     finding = judge(check, **{"cmdline.running.x": {"value": "1"}, "cmdline.installed.x": boot})
     assert finding.reason == "the next boot sets 0: /boot/grub/grub.cfg"
+    assert finding.not_installed == ""
+    other = {"value": {"value": "1", "file": "/boot/grub/grub.cfg"}}
+    for installed, told in (
+        ({"absent": "not there"}, "the boot loader starts the kernel without x=0"),
+        ({"unread": "denied"}, "whether the next boot has x=0 is unknown: denied"),
+        (other, "/boot/grub/grub.cfg has x=1"),
+    ):
+        lacking = judge(check, **{"cmdline.running.x": {"value": "1"}, "cmdline.installed.x": installed})
+        assert lacking.not_installed == told
 
 
 def test_a_check_may_name_the_cause_of_its_failing_subjects():

@@ -111,6 +111,49 @@ def test_handlers_run_only_if_their_group_changed_something(do, tmp_path, tools)
     assert len(tools.calls()) == 3
 
 
+def test_a_unit_restarts_only_for_its_own_file(do, tmp_path, tools):
+    (tmp_path / "right").write_text("new\n")
+    ours, other = (handler(f"restart {name}.service", of=str(tmp_path / name)) for name in ("right", "wrong"))
+    do([a_file(tmp_path / "right"), a_file(tmp_path / "wrong"), handler("daemon-reload"), ours, other])
+    restarted = [call.split()[-1] for call in tools.calls() if "ActiveState" in call]
+    assert restarted == ["wrong.service"]
+    assert "systemctl daemon-reload" in tools.calls()
+    assert do([a_file(tmp_path / "right"), ours], run="run-2").done[-1]["label"] == f"{tmp_path}/right", (
+        "nothing is owed"
+    )
+
+
+def test_a_ram_disk_older_than_its_file_is_built_again(do, tmp_path, tools, monkeypatch):
+    monkeypatch.setattr("nodetune_host.handler.RAM_DISKS", f"{tmp_path}/boot/*")
+    monkeypatch.setattr("nodetune_host.handler.MODULES", f"{tmp_path}/modules")
+    tools("update-initramfs")
+    (tmp_path / "modules/6.8.0-51-generic").mkdir(parents=True)
+    (tmp_path / "boot").mkdir()
+    (tmp_path / "nodetune-nvidia.conf").write_text("new\n")
+    for version in ("6.8.0-51-generic", "5.15.0-1-removed"):
+        image = tmp_path / f"boot/initrd.img-{version}"
+        image.write_text("")
+        os.utime(image, (1, 1))
+    group = [a_file(tmp_path / "nodetune-nvidia.conf"), handler("initramfs")]
+    do(group)
+    assert tools.calls() == ["update-initramfs -u -k all"]
+    (tmp_path / "boot/initrd.img-6.8.0-51-generic").touch()
+    do(group, run="run-2")
+    assert len(tools.calls()) == 1, "the one of the kernel that is gone stays old"
+
+
+@pytest.mark.parametrize(("answer", "reloads"), [("yes", 1), ("no", 0)])
+def test_systemd_reloads_a_drop_in_that_it_has_not_read(do, tmp_path, tools, monkeypatch, answer, reloads):
+    (tmp_path / "tools/systemctl").write_text(f'#!/bin/sh\necho "systemctl $*" >> {tmp_path}/calls\necho {answer}\n')
+    drop_in = tmp_path / "slurmd.service.d/zz-nodetune.conf"
+    drop_in.parent.mkdir()
+    drop_in.write_text("new\n")
+    monkeypatch.setattr("nodetune_host.handler.UNITS", str(tmp_path))
+    do([a_file(drop_in), handler("daemon-reload")])
+    asked = ["systemctl show --value -p NeedDaemonReload slurmd.service"]
+    assert tools.calls() == asked + ["systemctl daemon-reload"] * reloads
+
+
 def test_a_handler_runs_after_an_earlier_change_only(do, tmp_path, tools):
     do([handler("update-grub"), a_file(tmp_path / "a")])
     assert tools.calls() == []

@@ -171,7 +171,13 @@ def test_the_last_rule_for_a_disk_decides(tree, collect):
     kernel = 'KERNEL=="sd*|nvme*", ATTR{queue/rotational}=="0", ATTR{queue/scheduler}="mq-deadline"\n'
     later = {"/usr/lib/udev/rules.d/70-b.rules": 'KERNEL=="nvme*", ATTR{queue/scheduler}="none"\n'}
     assert rule(tree, collect, kernel) == {"nvme0n1": {"value": "mq-deadline", "file": RULES, "line": 1}, "sda": None}
-    assert rule(tree, collect, kernel, **later) == {"nvme0n1": None, "sda": None}
+    last = {"value": "none", "file": "/usr/lib/udev/rules.d/70-b.rules", "line": 1}
+    assert rule(tree, collect, kernel, **later) == {"nvme0n1": last, "sda": None}
+
+
+def test_a_rule_for_disks_alone_is_ours_or_one_like_it(tree, collect):
+    text = 'ENV{DEVTYPE}=="disk", KERNEL=="nvme*n*", ATTR{queue/scheduler}="none"\nENV{DEVTYPE}!="disk", ATTR{queue/scheduler}="bfq"\n'
+    assert rule(tree, collect, text) == {"nvme0n1": {"value": "none", "file": RULES, "line": 1}, "sda": None}
 
 
 def test_the_rule_that_set_a_read_ahead_is_named(tree, collect):

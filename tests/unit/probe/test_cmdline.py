@@ -177,3 +177,16 @@ def test_versions_sort_as_people_count():
     assert sorted(versions, key=cmdline.version_key) == [
         "6.8.0-51-generic", "6.8.0-100-generic", "6.12.0-rc1", "6.12.0-1"
     ]  # fmt: skip
+
+
+def test_lines_of_grub_that_come_after_ours_are_told(tree, collect):
+    tree({
+        "/etc/default/grub": 'GRUB_CMDLINE_LINUX_DEFAULT="splash"\n',
+        "/etc/default/grub.d/50-cloud.cfg": 'GRUB_CMDLINE_LINUX_DEFAULT="quiet"\n',
+        "/etc/default/grub.d/zz-nodetune.cfg": 'GRUB_CMDLINE_LINUX_DEFAULT="$GRUB_CMDLINE_LINUX_DEFAULT iommu=pt"\n',
+        "/etc/default/grub.d/zzz-cloud.cfg": '# ours\n#GRUB_CMDLINE_LINUX_DEFAULT=""\nGRUB_CMDLINE_LINUX_DEFAULT="quiet"\n',
+        "/etc/default/grub.d/zzz.txt": 'GRUB_CMDLINE_LINUX_DEFAULT=""\n',
+    })  # fmt: skip
+    assert collect("cmdline", ["grub_later"])["cmdline.grub_later"] == {
+        "value": [{"value": '="quiet"', "file": "/etc/default/grub.d/zzz-cloud.cfg", "line": 3}]
+    }

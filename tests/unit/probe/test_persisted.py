@@ -2,6 +2,8 @@
 
 import errno
 
+import pytest
+
 from nodetune.probe import read
 
 NAME = "kernel.domainname"
@@ -141,3 +143,40 @@ def test_a_pattern_and_a_full_path_are_written_in_order(tree, collect):
 def test_only_writing_lines_count_and_values_may_have_blanks(tree, collect):
     files = {"/etc/tmpfiles.d/1.conf": f"z {PATH} 0644 root root - x\nw! {PATH} - - - - a b\n"}
     assert tmpfiles(tree, collect, files)["value"]["value"] == "a b"
+
+
+TUNED = {
+    "/etc/sysctl.conf": f"# ours\n{NAME} = late\n",
+    "/etc/sysctl.d/zz-nodetune.conf": f"{NAME} = ours\n",
+    "/etc/tuned/active_profile": "site\n",
+    "/etc/tuned/site/tuned.conf": "[sysctl]\nvm.swappiness=10\n",
+    "/etc/systemd/system/multi-user.target.wants/tuned.service": "-> /usr/lib/systemd/system/tuned.service",
+}
+LATE = {"value": "late", "file": "/etc/sysctl.conf", "line": 2}
+
+
+def test_tuned_reads_sysctl_conf_after_every_file(tree, collect):
+    assert sysctl(tree, collect, TUNED)["value"] == LATE
+
+
+@pytest.mark.parametrize(
+    "without",
+    [
+        {"/etc/tuned/tuned-main.conf": "reapply_sysctl = 0\n"},
+        {"/etc/tuned/site/tuned.conf": "[vm]\ntransparent_hugepages=never\n"},
+        {"/etc/tuned/active_profile": ""},
+    ],
+)
+def test_without_tuned_s_second_reading_sysctl_d_decides(tree, collect, without):
+    assert sysctl(tree, collect, {**TUNED, **without})["value"]["value"] == "ours"
+
+
+def test_a_tuned_that_does_not_start_at_boot_reads_nothing(tree, collect):
+    files = {path: text for path, text in TUNED.items() if "wants" not in path}
+    assert sysctl(tree, collect, files)["value"]["value"] == "ours"
+
+
+def test_the_lines_of_sysctl_conf_are_told_by_name(tree, collect):
+    tree({"/etc/sysctl.conf": f"{NAME}=old\n#{NAME}=x\n-{NAME} = late\nbroken\n"})
+    told = collect("persisted", ["sysctl_conf"])["persisted.sysctl_conf"]
+    assert told == {"value": {NAME: {**LATE, "line": 3}}}

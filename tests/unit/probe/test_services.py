@@ -205,6 +205,19 @@ def test_remove_ipc_is_loginds_and_the_files_say_what_comes(systemd, tree, colle
     }
 
 
+def test_the_default_of_locked_memory_has_the_last_line(tree, collect):
+    folder = "/etc/systemd/system.conf.d/"
+    assert "absent" in collect("services", ["default_memlock"])["services.default_memlock"]
+    tree(
+        {
+            folder + name: f"[Manager]\nDefaultLimitMEMLOCK={size}\n"
+            for name, size in (("a.conf", 1), ("zzz.conf", "64M"))
+        }
+    )
+    found = collect("services", ["default_memlock"])["services.default_memlock"]
+    assert found == {"value": {"value": "64M", "file": folder + "zzz.conf", "line": 2}}
+
+
 def test_a_tuned_profile_has_includes_and_places_of_settings(tree, collect):
     tree(
         {

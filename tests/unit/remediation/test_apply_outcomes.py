@@ -83,6 +83,12 @@ def test_what_the_audit_no_longer_finds_is_fixed(status):
     assert judged(audit(status), problem="the file: disk full") == done(FIXED, "the file: disk full")
 
 
+def test_what_no_file_keeps_is_not_fixed():
+    told = judged(audit("pass"), problem="/etc/sysctl.d/zz-nodetune.conf cannot be written", kept=False)
+    assert told == done(NOT_APPLIED, "/etc/sysctl.d/zz-nodetune.conf cannot be written")
+    assert judged(audit("fail"), kept=False).outcome == FAILING
+
+
 def test_an_outcome_says_what_was_there_and_what_was_set():
     found = judged(audit("pass"), finding("reboot"))
     assert (found.host, found.check, found.disruption) == ("gpu1", "swappiness-high", "reboot")
@@ -120,6 +126,12 @@ def test_what_only_a_boot_puts_in_force_is_pending():
     for pending in (finding("reboot", kind="kernel_arg"), finding(kind="gpu", target="ecc_mode")):
         assert judged(audit("fail"), pending).outcome == PENDING
         assert judged(audit("fail"), pending, message="stopped").outcome == NOT_APPLIED
+
+
+def test_an_argument_that_the_next_boot_lacks_is_not_pending():
+    lacks = judged(audit("fail", not_installed="the boot loader starts the kernel without iommu=pt"), finding("reboot"))
+    assert lacks.outcome == FAILING
+    assert lacks.reason == "60, wanted at most 30; the boot loader starts the kernel without iommu=pt"
 
 
 def test_a_host_that_cannot_be_audited_is_not_applied():

@@ -195,6 +195,54 @@ def test_a_disk_with_a_name_that_no_rule_should_hold_is_refused(disk):
     assert refused(host(), step(remedies.block_queue("scheduler"), "none", (disk,)))
 
 
+def sysctl_conf(value, wins):
+    line = {"value": value, "file": "/etc/sysctl.conf", "line": 3}
+    winner = line if wins else {"value": 60, "file": "/etc/sysctl.d/99-sysctl.conf", "line": 3}
+    return host(
+        {"persisted.sysctl_conf": Value({"vm.swappiness": line}), "persisted.sysctl.vm.swappiness": Value(winner)}
+    )
+
+
+def test_a_line_that_sysctl_reads_last_is_told_in_the_plan():
+    swappiness = step(remedies.sysctl("vm.swappiness"), 10)
+    line = "/etc/sysctl.conf line 3 sets vm.swappiness = 60"
+    assert notes(sysctl_conf(60, False), swappiness) == (
+        f"{line}: `sysctl --system` reads that file last, and then it wins. Remove that line."
+    )
+    assert refused(sysctl_conf(60, True), swappiness).startswith(
+        f"{line}, and tuned (reapply_sysctl) or a script reads that"
+    )
+    assert notes(sysctl_conf(10, True), swappiness) == ""
+
+
+def test_a_disk_that_a_later_udev_rule_sets_is_left_out():
+    rules = {"nvme1n1": Value({"value": "mq-deadline", "file": "/etc/udev/rules.d/99-zzz-vendor-io.rules", "line": 2})}
+    facts = host({"block.scheduler_rule": Each(rules)})
+    told = "nvme1n1: /etc/udev/rules.d/99-zzz-vendor-io.rules line 2 sets scheduler and is read after"
+    assert refused(facts, step(remedies.block_queue("scheduler"), "none", ("nvme1n1",))).startswith(told)
+    both = step(remedies.block_queue("scheduler"), "none", ("nvme0n1", "nvme1n1"))
+    assert told in notes(facts, both)
+    assert [change["path"] for change in of_kind(built(facts, both), "value")] == ["/sys/block/nvme0n1/queue/scheduler"]
+    earlier = Value({**rules["nvme1n1"].value, "file": "/usr/lib/udev/rules.d/60-io.rules"})
+    assert built(host({"block.scheduler_rule": Each({"nvme1n1": earlier})}), both)
+
+
+UNIT = "/etc/systemd/system/multi-user.target.wants/tune.service"
+HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
+
+
+@pytest.mark.parametrize("file", [UNIT, "/etc/rc.local", "/etc/systemd/system/ssh.service.d/site.conf"])
+def test_a_script_that_sets_it_later_is_told_in_the_plan(file):
+    told = f"{file} line 3 sets {{}} later in each boot: it wins then. Remove that line."
+    for remedy, name, value in (
+        (remedies.sysctl("vm.swappiness"), "vm.swappiness", 10),
+        (remedies.sysfs(HUGE_PAGES), HUGE_PAGES, "madvise"),
+    ):
+        other, same = ({"value": each, "file": file, "line": 3} for each in ("x", value))
+        assert notes(host({remedy.persisted: Value(other)}), step(remedy, value)) == told.format(name)
+        assert notes(host({remedy.persisted: Value(same)}), step(remedy, value)) == ""
+
+
 # --- the next boot
 
 
@@ -203,6 +251,32 @@ def test_a_kernel_argument_goes_last_on_the_command_line_of_grub():
     (text,) = files(changes).values()
     assert lines(text) == ['GRUB_CMDLINE_LINUX_DEFAULT="$GRUB_CMDLINE_LINUX_DEFAULT iommu=pt"']
     assert handlers(changes) == ["update-grub"]
+
+
+def later(setting):
+    line = {"value": setting, "file": "/etc/default/grub.d/zzz-cloud.cfg", "line": 3}
+    return host(GRUB, {"cmdline.grub_later": Value([line])})
+
+
+@pytest.mark.parametrize("setting", ['="quiet"', '="$GRUB_CMDLINE_LINUX_DEFAULT iommu=off"', '+=" iommu"'])
+def test_an_argument_that_a_later_file_drops_is_not_written(setting):
+    why = refused(later(setting), step(remedies.kernel_arg("iommu"), "pt"))
+    assert why.startswith(
+        f"/etc/default/grub.d/zzz-cloud.cfg line 3 sets GRUB_CMDLINE_LINUX_DEFAULT{setting} and is read"
+    )
+    assert "it wins over iommu. Remove that line" in why
+
+
+def test_a_later_file_that_adds_other_arguments_is_no_rival():
+    for setting in ('="${GRUB_CMDLINE_LINUX_DEFAULT} quiet"', '+=" quiet"'):
+        assert files(built(later(setting), step(remedies.kernel_arg("iommu"), "pt")))
+
+
+def test_update_grub_runs_until_grub_has_the_argument():
+    for installed, always in ((Value({"value": "pt", "file": "/boot/grub/grub.cfg"}), None), (Absent("no"), True)):
+        facts = host(GRUB, {"cmdline.installed.iommu": installed})
+        (run,) = of_kind(built(facts, step(remedies.kernel_arg("iommu"), "pt")), "run")
+        assert run.get("always") is always
 
 
 def test_a_flag_without_a_value_stands_alone():
@@ -327,6 +401,23 @@ def test_locked_memory_is_set_for_pam_and_for_services():
     manager = lines(files(changes)["/etc/systemd/system.conf.d/zz-nodetune.conf"])
     assert manager == ["[Manager]", "DefaultLimitMEMLOCK=infinity"]
     assert handlers(changes) == ["daemon-reexec"], "a reload does not read the defaults again"
+
+
+def test_slurmd_is_not_restarted_for_a_limit_that_it_raises():
+    facts = limits("core", ("slurmd", SESSIONS), {"soft": "unlimited", "hard": "unlimited", "source": "process 7"})
+    why = refused(facts, step(remedies.limit("core"), 0, ("slurmd",)))
+    assert why.startswith("slurmd raises its limit of core files to its hard one (unlimited), and jobs get that")
+    assert handlers(built(facts, step(remedies.limit("core"), 0, ("slurmd", SESSIONS)))) == []
+
+
+def test_a_later_file_with_systemd_s_default_is_told():
+    facts = limits("memlock", (SESSIONS,), {"soft": 65536, "hard": 65536, "source": "inherited from sshd"})
+    given = step(remedies.limit("memlock"), "unlimited", (SESSIONS,))
+    for name, told in (("zzz-site.conf", True), ("10-site.conf", False), ("zz-nodetune.conf", False)):
+        line = Value({"value": "64M", "file": f"/etc/systemd/system.conf.d/{name}", "line": 2})
+        with_default = HostFacts("gpu01", {**facts.facts, "services.default_memlock": line})
+        note = f"/etc/systemd/system.conf.d/{name} line 2 sets DefaultLimitMEMLOCK too and is read after"
+        assert (note in notes(with_default, given)) == told
 
 
 def test_a_hard_limit_that_is_higher_stays():

@@ -1,0 +1,106 @@
+"""What the site's own units and scripts set at boot, after sysctl.d and tmpfiles.d: enabled services and rc.local.
+
+Only literal values are found: `sysctl -w NAME=VALUE` and `echo VALUE > FILE`.
+"""
+
+import os
+import re
+
+from nodetune.onhost import sysctl
+
+from . import read
+
+SCRIPTS = ("/etc/rc.local", "/etc/rc.d/rc.local")
+UNITS = "/etc/systemd/system"
+OURS = "nodetune-"
+LONGEST = 64 << 10
+LONGEST_LINE = 1000
+MENTIONS = re.compile(r"\bsysctl\b|/proc/sys/|/sys/")
+PATH = re.compile(r"(?<![\w./])/(?!proc/|sys/|dev/)[\w./@+-]+")
+END = r"(?=\s+[\w./-]+=|\s+-|\s+\d>|\s*[>\"';&|#]|\s*$)"
+LITERAL = r"[\w.:,+-][\w.:,+ \t-]*?"
+RELOADS = re.compile(r"\bsysctl\s+(-\w*\s+)*(--system|-p|--load)\s*($|[;&|>\"'#])")
+
+
+def files():
+    """Return enabled services and scripts of the site that run at boot, scripts last."""
+    found = []
+    for folder in _listed(UNITS):
+        if folder.endswith((".wants", ".requires")):
+            names = _listed(os.path.join(UNITS, folder))
+            found += [os.path.join(UNITS, folder, name) for name in names if name.endswith(".service")]
+    return sorted(found) + [path for path in SCRIPTS if read.exists(path)]
+
+
+def lines():
+    """Return (file, line number, text) of each line of these, and of the scripts that they start, that may set a value."""
+    found = []
+    for path in files():
+        if not os.path.basename(path).startswith(OURS):
+            found += _lines_of(path)
+    return [line for line in found if MENTIONS.search(line[2])]
+
+
+def _lines_of(path):
+    found = _text_lines(path)
+    if path.endswith(".service"):
+        drop_ins = os.path.join(UNITS, os.path.basename(path) + ".d")
+        for name in _listed(drop_ins):
+            found += _text_lines(os.path.join(drop_ins, name))
+        found = [each for each in found if not each[2].startswith(("ExecStop", "ExecReload"))]
+        started = [PATH.findall(text) for _, _, text in found if text.startswith("Exec")]
+        for script in [each for paths in started for each in paths]:
+            if read.text_or(script)[:2] == "#!":
+                found += _text_lines(script)
+    return found
+
+
+def _text_lines(path):
+    try:
+        content = read.text(path, LONGEST)
+    except OSError:
+        return []
+    numbered = ((number, line.strip()) for number, line in enumerate(content.splitlines(), 1))
+    return [
+        (path, number, line) for number, line in numbered if line[:1] not in ("", "#", ";") and len(line) < LONGEST_LINE
+    ]
+
+
+def sets_sysctl(name, found):
+    """Return {value, file, line} of the last of the lines that sets a kernel parameter, or None."""
+    known = "(?:{}|{})".format(re.escape(name), re.escape(sysctl.swapped(name)))
+    written = r"\bsysctl\b.*(?<![\w./]){}\s*=\s*[\"']?({}){}".format(known, LITERAL, END)
+    return _last([written, _redirected(sysctl.path_of(name))], found)
+
+
+def sets_file(path, found):
+    """Return {value, file, line} of the last of the lines that writes a file of the kernel, or None."""
+    return _last([_redirected(path)], found)
+
+
+def reloads_sysctl_conf(found):
+    """Return whether one of the lines has procps read /etc/sysctl.conf."""
+    return any(RELOADS.search(text) for _, _, text in found)
+
+
+def _redirected(path):
+    target = r"[\"']?{}(?![\w/])".format(re.escape(path))
+    return r"\b(?:echo|printf)\s+(?:-\w+\s+)?[\"']?({})[\"']?\s*(?:>|\|\s*(?:sudo\s+)?tee\s+(?:-\w+\s+)?)\s*{}".format(
+        LITERAL, target
+    )
+
+
+def _last(patterns, found):
+    for path, number, text in reversed(found):
+        for pattern in patterns:
+            setting = re.search(pattern, text)
+            if setting:
+                return {"value": read.number_or_text(setting.group(1).strip()), "file": path, "line": number}
+    return None
+
+
+def _listed(path):
+    try:
+        return read.names_in(path)
+    except OSError:
+        return []

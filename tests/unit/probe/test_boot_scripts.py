@@ -1,0 +1,84 @@
+"""What units and scripts of a site set at boot, after the files that nodetune writes."""
+
+import pytest
+
+NAME = "vm.swappiness"
+HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
+WANTS = "/etc/systemd/system/multi-user.target.wants/"
+OURS = {"/etc/sysctl.d/zz-nodetune.conf": f"{NAME} = 10\n"}
+
+
+def decides(tree, collect, files, name="sysctl." + NAME):
+    tree({**OURS, **files})
+    return collect("persisted", [name])["persisted." + name].get("value")
+
+
+@pytest.mark.parametrize(
+    ("command", "value"),
+    [
+        ("sysctl -w vm.swappiness=60", 60),
+        ("/usr/sbin/sysctl -q -w vm.swappiness=60 >/dev/null 2>&1", 60),
+        ('/bin/sh -c "sysctl kernel.pid_max=9 vm/swappiness=60; true"', 60),
+        ("/bin/sh -c 'echo 60 > /proc/sys/vm/swappiness'", 60),
+        ("/bin/sh -c 'echo 60 | tee /proc/sys/vm/swappiness'", 60),
+    ],
+)
+def test_a_service_that_sets_a_parameter_decides(tree, collect, command, value):
+    unit = {WANTS + "tune.service": f"[Service]\nType=oneshot\nExecStart={command}\n"}
+    assert decides(tree, collect, unit) == {"value": value, "file": WANTS + "tune.service", "line": 3}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat /proc/sys/vm/swappiness",
+        "sysctl vm.swappiness",
+        "sysctl -w vm.swappiness_other=60",
+        "sysctl -w vm.swappiness=$WANTED",
+        "echo vm.swappiness=60",
+    ],
+)
+def test_what_only_reads_or_is_not_literal_decides_nothing(tree, collect, command):
+    found = decides(tree, collect, {"/etc/rc.local": f"#!/bin/sh\n# sysctl -w vm.swappiness=60\n{command}\n"})
+    assert found["file"] == "/etc/sysctl.d/zz-nodetune.conf"
+
+
+def test_a_script_that_a_service_starts_decides(tree, collect):
+    files = {
+        WANTS + "tune.service": "[Service]\nExecStart=/bin/sh /opt/site/tune.sh --all\n",
+        "/opt/site/tune.sh": "#!/bin/sh\nset -e\nsysctl -w net.ipv4.tcp_rmem='4096 87380 6291456' vm.swappiness=60\n",
+    }
+    assert decides(tree, collect, files) == {"value": 60, "file": "/opt/site/tune.sh", "line": 3}
+    several = decides(tree, collect, files, "sysctl.net.ipv4.tcp_rmem")
+    assert several["value"] == [4096, 87380, 6291456]
+
+
+def test_a_drop_in_of_an_enabled_service_decides(tree, collect):
+    files = {
+        WANTS + "ssh.service": "[Service]\nExecStart=/usr/sbin/sshd -D\n",
+        "/etc/systemd/system/ssh.service.d/site.conf": "[Service]\nExecStartPost=sysctl -w vm.swappiness=60\n",
+    }
+    assert decides(tree, collect, files)["file"] == "/etc/systemd/system/ssh.service.d/site.conf"
+
+
+def test_a_service_that_is_not_enabled_or_stops_decides_nothing(tree, collect):
+    unit = "[Service]\nExecStart=sysctl -w vm.swappiness=60\n"
+    assert decides(tree, collect, {"/etc/systemd/system/idle.service": unit})["value"] == 10
+    stops = {WANTS + "tune.service": "[Service]\nExecStart=/bin/true\nExecStop=sysctl -w vm.swappiness=60\n"}
+    assert decides(tree, collect, stops)["value"] == 10
+
+
+def test_rc_local_decides_for_a_file_under_sys_and_is_last(tree, collect):
+    files = {
+        "/etc/tmpfiles.d/00-nodetune.conf": f"w {HUGE_PAGES} - - - - madvise\n",
+        WANTS + "thp.service": f"[Service]\nExecStart=/bin/sh -c 'echo never > {HUGE_PAGES}'\n",
+        "/etc/rc.local": f"#!/bin/sh\necho always > {HUGE_PAGES}\n",
+    }
+    found = decides(tree, collect, files, "tmpfiles." + HUGE_PAGES)
+    assert found == {"value": "always", "file": "/etc/rc.local", "line": 2}
+
+
+@pytest.mark.parametrize(("command", "value"), [("sysctl --system", 60), ("sysctl -q -p", 60), ("sysctl -p /x", 10)])
+def test_a_script_that_lets_procps_read_its_files_makes_sysctl_conf_last(tree, collect, command, value):
+    files = {"/etc/sysctl.conf": f"{NAME}=60\n", "/etc/rc.local": f"#!/bin/sh\n{command}\n"}
+    assert decides(tree, collect, files)["value"] == value
