@@ -30,6 +30,7 @@ FORMULAS = {
     "derived.tcp_buffer_bytes": "2 ms of the fastest link's traffic, 16 to 256 MiB",
     "derived.tcp_rmem": "the first two as they are, then 2 ms of the fastest link's traffic, 16 to 256 MiB",
     "derived.tcp_wmem": "the first two as they are, then 2 ms of the fastest link's traffic, 16 to 256 MiB",
+    "derived.usual_power_limits": "for each model, the limit of most of its GPUs",
     "gpu.count": "the number of GPUs",
     "gpu.default_applications_clock.sm": "the default of the board",
     "gpu.driver_version": "the version of the loaded driver",

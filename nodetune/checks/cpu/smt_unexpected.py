@@ -2,7 +2,7 @@
 
 Why it matters: Whether cores run one thread or two is a site policy, and both are reasonable. A host whose cores differ
 is faulty: ranks on a shared core run slower than the rest, and Slurm and the kubelet assume a wrong CPU layout. A site
-file may restrict the accepted value to "on" or "off". SMT that somebody switched off while the host runs comes back with
+file may restrict the accepted value to "on" or "off". SMT that was switched off while the host runs comes back with
 the next boot; what the kernel command line or a tmpfiles.d file switches off is a decision.
 Confirm manually: cat /sys/devices/system/cpu/smt/control; lscpu --extended=CPU,CORE,ONLINE
 Side effects of the fix: The change disturbs pinned jobs, so make it on an idle node. ThreadsPerCore in slurm.conf and

@@ -15,26 +15,21 @@ https://kubernetes.io/docs/concepts/architecture/nodes/#swap-memory
 from nodetune.api import AtMost, Check, FactsView, swap_off
 from nodetune.checks.memory._swap import devices
 
-MOST_KB = 8 << 20
-
 
 def observe(facts: FactsView) -> int | dict[str, int]:
-    """Return the size of all swap; if only that of the next boot is too large, this with the lines that decide."""
+    """Return the size of all swap; where fstab adds some at the next boot, also that with the lines."""
     now: int = facts["memory.swap_total_kb"]
-    active = facts.readable("memory.swaps", {})
-    added = {path: each for path, each in facts.readable("memory.swap_in_fstab", {}).items() if path not in active}
-    later = now + sum(each["size_kb"] or 0 for each in added.values())
-    if now > MOST_KB or later <= MOST_KB:
-        return now
-    lines = ", ".join(f"{each['file']} line {each['line']}" for each in added.values())
-    return {f"next boot ({lines})": later}
+    active, named = facts.readable("memory.swaps", {}), facts.readable("memory.swap_in_fstab", {})
+    added = [each for path, each in named.items() if path not in active and each["size_kb"]]
+    lines = ", ".join(f"{each['file']} line {each['line']}" for each in added)
+    return {"now": now, f"next boot ({lines})": now + sum(each["size_kb"] for each in added)} if added else now
 
 
 CHECK = Check(
     needs=("memory.swap_total_kb", "memory.swaps", "memory.swap_in_fstab"),
     observe=observe,
     cause=devices,
-    accept=AtMost(MOST_KB),
+    accept=AtMost(8 << 20),
     set=0,
     unit="KiB",
     remedy=swap_off(),

@@ -14,23 +14,22 @@ from nodetune.api import Check, FactsView, OneOf, sysfs
 
 FILE = "/sys/kernel/mm/transparent_hugepage/enabled"
 ARGUMENT, KEPT, TUNED = "cmdline.installed.transparent_hugepage", f"persisted.tmpfiles.{FILE}", "derived.tuned_settings"
-ACCEPTED = ["always", "madvise"]
 
 
-def observe(facts: FactsView) -> str:
-    now = str(facts["memory.thp.enabled"])
+def observe(facts: FactsView) -> str | dict[str, str]:
+    now: str = facts["memory.thp.enabled"]
     argument = facts.readable(ARGUMENT)
-    if now not in ACCEPTED or argument is None or argument["value"] in (now, *ACCEPTED):
+    if argument is None or argument["value"] in (now, ""):
         return now
     if facts.get(KEPT, None) is not None or "vm" in facts.readable(TUNED, {}):
         return now
-    return f"{now} now, and transparent_hugepage={argument['value']} in {argument['file']}"
+    return {"now": now, f"next boot (transparent_hugepage= in {argument['file']})": argument["value"]}
 
 
 CHECK = Check(
     needs=("memory.thp.enabled", ARGUMENT, KEPT, TUNED),
     observe=observe,
-    accept=OneOf(ACCEPTED),
+    accept=OneOf(["always", "madvise"]),
     set="madvise",
     remedy=sysfs(FILE),
     severity="medium",

@@ -1,7 +1,7 @@
 """One GPU is in MIG mode and its peers are not, or the other way round.
 
 Why it matters: A job that takes all GPUs of the node cannot use the odd one, and NCCL has no peer access to it. A layout
-that somebody chose divides several GPUs; a single one is often left over from a test.
+that was chosen divides several GPUs; a single one is often left over from a test.
 Confirm manually: nvidia-smi --query-gpu=index,name,mig.mode.current --format=csv
 Side effects of the fix: Turning MIG off destroys the instances of the GPU, which must be idle.
 Sources: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started-with-mig.html ;

@@ -27,7 +27,7 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     if built:
         raise UnfixableError(
             f"{built[0]} must come with its kernel, or the next one has no driver: hold the driver and the kernel together "
-            "(apt-mark hold), or update both by hand"
+            "(apt-mark hold), or update both manually"
         )
     made = []
     for fix in fixes:
