@@ -1,4 +1,4 @@
-"""Finds out what HOSTS that answer with as much as they may cost the controller, beside honest ones at the default number of
+"""Finds out what HOSTS that answer with as much as they may cost the controller, along with honest ones at the default number of
 connections, and whether the verdicts of the honest ones are whole. Real SSH logins on loopback addresses."""
 
 import json

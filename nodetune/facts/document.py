@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,6 +13,7 @@ from nodetune.api.model import Absent, Each, Fact, HostFacts, Unread, Value
 from nodetune.facts import validation
 from nodetune.facts.memo import InternPool
 from nodetune.facts.shapes import ANYTHING
+from nodetune.facts.validation import Asked
 from nodetune.foundation import UserError, file_io
 from nodetune.foundation import text as plain_text
 from nodetune.onhost import layout
@@ -29,13 +30,8 @@ class FactsError(UserError):
     """An invalid fact document; the text says what and where."""
 
 
-def read(
-    text: bytes, where: str, host: str = "", unnamed: str = "unnamed", asked: Container[str] | None = None
-) -> HostFacts:
-    """Read the fact document of `host`, else of the host that it names, else of `unnamed`. Raise FactsError.
-
-    With `asked`, other facts are dropped, but for the few that a collector has besides: those that shapes.txt names.
-    """
+def read(text: bytes, where: str, host: str = "", unnamed: str = "unnamed", asked: Asked = None) -> HostFacts:
+    """Read what was `asked` of `host`, else of the host that the document names, else of `unnamed`. Raise FactsError."""
     found = _by_lines(text, asked)
     data = None if found else parse(text, where)
     try:
@@ -46,7 +42,7 @@ def read(
         raise FactsError(f"{where}: JSON nested too deeply") from None
 
 
-def _by_lines(text: bytes, asked: Container[str] | None) -> tuple[dict[str, Any], dict[str, Fact]] | None:
+def _by_lines(text: bytes, asked: Asked) -> tuple[dict[str, Any], dict[str, Fact]] | None:
     """Read a document in nodetune's own layout line by line: most lines equal those of earlier hosts.
 
     Return None for any other layout; the caller then parses the whole file and reports errors.
@@ -58,7 +54,7 @@ def _by_lines(text: bytes, asked: Container[str] | None) -> tuple[dict[str, Any]
         data = _of_this_version(_JSON.decode(f'{head} "facts": 0}}'))
         facts: dict[str, Fact] = {}
         for line in lines[: -len(layout.END)].split(layout.BETWEEN):
-            if not _is_wanted(line[3:].partition('": ')[0], asked):
+            if not validation.is_wanted(line[3:].partition('": ')[0], asked):
                 continue
             name, fact = FORMS.of(line, _fact_of_line)
             if name in facts:
@@ -78,23 +74,19 @@ def _fact_of_line(line: str) -> tuple[str, Fact]:
     return name, _fact(name, _JSON.decode(content))
 
 
-def _is_wanted(name: str, asked: Container[str] | None) -> bool:
-    return asked is None or name in asked or validation.is_named(name)
-
-
 def _is_usual(name: str) -> bool:
     """Return whether a name needs no escaping in JSON or in a report. Other names are never cached."""
     return '"' not in name and "\\" not in name and plain_text.plain(name) == name
 
 
-def from_data(data: Any, host: str = "", unnamed: str = "unnamed", asked: Container[str] | None = None) -> HostFacts:
+def from_data(data: Any, host: str = "", unnamed: str = "unnamed", asked: Asked = None) -> HostFacts:
     """Read a fact document that was parsed from JSON. Raise FactsError."""
     if not isinstance(data, dict) or not isinstance(data.get("facts"), dict):
         raise FactsError("not a fact document: no object with a member `facts`")
     facts = {
         plain_text.plain(name): _known(name, fact)
         for name, fact in _of_this_version(data)["facts"].items()
-        if _is_wanted(name, asked)
+        if validation.is_wanted(name, asked)
     }
     return _described(data, facts, host, unnamed)
 

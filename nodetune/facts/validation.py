@@ -6,6 +6,7 @@ shapes.txt has the shape of each fact. A fact without a shape, which a newer pro
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,6 +50,7 @@ WORDS: dict[str, Shape] = {
 _TOKEN = re.compile(r"[\w-]+|\S")
 
 Single = Value | Absent | Unread
+Asked = Container[str] | None
 
 
 class Wanted(NamedTuple):
@@ -99,9 +101,9 @@ def _single(shape: Shape, fact: Single) -> Single:
     return Unread(f"not understood: {plain_text.plain(problem, 200)}") if problem else fact
 
 
-def is_named(name: str) -> bool:
-    """Return whether the table has this very name."""
-    return name in _table()
+def is_wanted(name: str, asked: Asked) -> bool:
+    """Return whether a fact was asked for (None: all are). A collector may have more: those that the table has by name."""
+    return asked is None or name in asked or name in _table()
 
 
 def shape_of(name: str) -> Wanted | None:

@@ -17,6 +17,8 @@ from nodetune.onhost import protocol
 from nodetune.remote.login import sudo
 
 KEPT_ERRORS = 32 << 10
+UNKNOWN_OPTION = "Unknown option: -I\n"
+"""What Python 2 and Python 3 before 3.4 say of the options that it is started with. The script does not run then."""
 ONE_AT_A_TIME = threading.Lock()
 """An answer takes up to 16 MiB while it is unpacked, so hosts take turns."""
 
@@ -150,6 +152,11 @@ class Session:
                 "dropped", f"the answer ended after {len(self._decoder.parts)} of its parts{self._said()}"
             )
         text = self.error_text()
+        if UNKNOWN_OPTION in text:
+            install = "install it, or set ansible_python_interpreter"
+            return UnreachableError(
+                "no python", f"the host's Python is older than 3.4: 3.6 or newer is needed: {install}"
+            )
         advice = sudo.advice(text) if self._become else ""
         missing = re.search(r"sudo: .*command not found", text)
         if (status in (126, 127) or missing) and not advice:

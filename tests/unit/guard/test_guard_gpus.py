@@ -235,7 +235,7 @@ RUNS = [3, pytest.param(500, marks=[pytest.mark.full, pytest.mark.slow, pytest.m
 
 
 @pytest.mark.parametrize("runs", RUNS)
-def test_readers_by_name_alone_hold_no_job_and_blind_nobody(node, earlier_reader, runs):
+def test_readers_by_name_alone_change_no_verdict(node, earlier_reader, runs):
     """Root in containers, and root of the node without the guard's lock file, asleep and in the kernel."""
     node.write_policy(mode="enforce", seconds={"total": 40, "step": 30, "stuck": 1})
     node.write_entry(seconds=60)

@@ -11,9 +11,10 @@ import pytest
 
 from nodetune import checks
 from nodetune.audit import evaluate
-from nodetune.hosts.target import UnreachableError
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.onhost import protocol
-from nodetune.remote import payload
+from nodetune.remote import payload, pool
 from nodetune.remote.login import session
 
 OTHERS = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3")) + glob.glob("/usr/bin/python3"))
@@ -81,13 +82,27 @@ def test_the_probe_runs_on_other_pythons(python, every_fact):
     assert len(piped["facts"]) > 1
 
 
-def test_a_python_that_is_too_old_says_so():
+@pytest.fixture
+def python2():
     pyenv = glob.glob(os.path.expanduser("~/.pyenv/versions/2.7*/bin/python"))
     python = pyenv[0] if pyenv else shutil.which("python2")
     if python is None:
         pytest.skip("no Python 2 on this machine")
+    return python
+
+
+def test_a_python_2_that_is_started_as_python_3_is_named(python2):
+    target = Target("old", connection="local", python=python2)
+    ((_, outcome, _),) = pool.collect([target], lambda _: payload.script({"host": []}, 5.0), SessionOptions())
+    assert outcome.state == "no python"
+    assert outcome.message.startswith(
+        "the host's Python is older than 3.4: 3.6 or newer is needed: install it, or set "
+    )
+
+
+def test_a_python_that_is_too_old_says_so(python2):
     script, nonce = payload.script({"host": []}, 5.0)
-    done = subprocess.run([python, "-"], input=script, capture_output=True, check=True)
+    done = subprocess.run([python2, "-"], input=script, capture_output=True, check=True)
     with pytest.raises(UnreachableError, match="Python 2.7: 3.6 or newer is needed"):
         answer(done.stdout, nonce)
 
