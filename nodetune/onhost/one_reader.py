@@ -125,14 +125,14 @@ def _is_in_our_namespace(entry):
 
 
 def _holds(entry, held):
-    """Return whether a process holds the file, as the kernel tells: whatever it has open is not touched."""
+    """Return whether a process holds the file, according to the kernel. The files that it has open are not touched."""
     if held is None:
         return True
     try:
         asked = struct.pack(LOCK, fcntl.F_WRLCK, os.SEEK_SET, int(entry), 1, 0)
         kind, _, _, _, pid = struct.unpack(LOCK, fcntl.fcntl(held, fcntl.F_GETLK, asked))
     except (OSError, ValueError):
-        return False  # without the file nobody can be told from a process that only has the name
+        return False  # without the file, no reader differs from a process that only has the name
     return kind != fcntl.F_UNLCK and pid == int(entry)
 
 

@@ -1,4 +1,4 @@
-"""What the site's own units and scripts set at boot, after sysctl.d and tmpfiles.d: enabled services and rc.local.
+"""Settings of the site's own units and scripts at boot, after sysctl.d and tmpfiles.d: enabled services and rc.local.
 
 Only literal values are found: `sysctl -w NAME=VALUE` and `echo VALUE > FILE`.
 """

@@ -32,7 +32,7 @@ WAITING_BYTES = 96 << 20
 """Limit for what all hosts together have sent and what is not judged yet."""
 
 ALWAYS_BYTES = 1 << 19
-"""What each host may always send, ten times a real answer: the answers of others do not cut it off."""
+"""Bytes that each host may always send, ten times a real answer: the answers of others do not cut it off."""
 
 Outcome = tuple[Target, HostFacts | UnreachableError, float]
 ScriptFor = Callable[[Target], tuple[bytes, str]]

@@ -11,7 +11,7 @@ https://docs.nvidia.com/grace-perf-tuning-guide/index.html
 
 from nodetune import data
 from nodetune.api import GPU, Check, Equals, FactsView, When, manual
-from nodetune.checks.gpu._peers import MODELS, models
+from nodetune.checks.shared.gpu_peers import MODELS, models
 
 
 def observe(facts: FactsView) -> dict[str, str]:

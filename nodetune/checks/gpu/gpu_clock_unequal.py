@@ -10,7 +10,7 @@ https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
 from nodetune.api import GPU, Check, Empty, FactsView, manual
-from nodetune.checks.gpu._peers import highest
+from nodetune.checks.shared.gpu_peers import highest
 
 SPREAD = 0.95
 BUSY = 0.5

@@ -13,7 +13,7 @@ https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/platform-sup
 from nodetune import data
 from nodetune.api import GPU, Check, Empty, FactsView, manual
 from nodetune.checks.gpu import _windows
-from nodetune.checks.gpu._peers import MODELS, models
+from nodetune.checks.shared.gpu_peers import MODELS, models
 
 
 def observe(facts: FactsView) -> dict[str, str]:

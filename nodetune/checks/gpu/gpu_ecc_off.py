@@ -15,7 +15,7 @@ https://docs.nvidia.com/deploy/nvidia-smi/index.html
 import re
 
 from nodetune.api import GPU, Check, Equals, FactsView, gpu
-from nodetune.checks.gpu._peers import MODELS
+from nodetune.checks.shared.gpu_peers import MODELS
 
 HBM = re.compile(r"\b(P100|V100S?|A30|[AH][18]00|H20|H200|GH200|G?B[23]00)\b(?!.*-\d+[ABCQ]$)")
 """Data-centre GPUs with HBM, which leave the factory with ECC on; not their vGPUs."""

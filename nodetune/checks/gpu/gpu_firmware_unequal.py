@@ -8,7 +8,7 @@ Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
 from nodetune.api import GPU, Check, Empty, FactsView, manual
-from nodetune.checks.gpu._peers import outliers
+from nodetune.checks.shared.gpu_peers import outliers
 
 
 def observe(facts: FactsView) -> dict[str, str]:

@@ -11,7 +11,7 @@ https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 
 from nodetune import data
 from nodetune.api import GPU, Check, Empty, FactsView, repair
-from nodetune.checks.gpu._peers import MODELS, models
+from nodetune.checks.shared.gpu_peers import MODELS, models
 from nodetune.foundation import text
 
 MIB = 1 << 20

@@ -12,7 +12,7 @@ https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 
 from nodetune import data
 from nodetune.api import GPU, AtLeast, Check, FactsView, Ref, manual
-from nodetune.checks.gpu._peers import MODELS, models
+from nodetune.checks.shared.gpu_peers import MODELS, models
 
 
 def observe(facts: FactsView) -> dict[str, int]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from nodetune import data
 from nodetune.api import BARE_METAL, GPU, Check, Empty, FactsView, manual
-from nodetune.checks.gpu._peers import MODELS, highest, models
+from nodetune.checks.shared.gpu_peers import MODELS, highest, models
 
 
 def observe(facts: FactsView) -> dict[str, str]:

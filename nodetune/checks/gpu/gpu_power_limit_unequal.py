@@ -10,7 +10,7 @@ Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
 from nodetune.api import GPU, Check, Empty, FactsView, Ref, gpu
-from nodetune.checks.gpu._peers import outliers
+from nodetune.checks.shared.gpu_peers import outliers
 from nodetune.foundation import text
 
 

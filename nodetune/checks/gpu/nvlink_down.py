@@ -20,7 +20,7 @@ import re
 
 from nodetune import data
 from nodetune.api import GPU, Absent, AtLeast, Check, Each, Empty, FactsView, Unread, Value, When, repair
-from nodetune.checks.gpu._peers import MODELS, highest, models
+from nodetune.checks.shared.gpu_peers import MODELS, highest, models
 
 BOARD, TRAY = 8, 4
 """GPUs of an HGX board, and of a GB200 or GB300 tray."""

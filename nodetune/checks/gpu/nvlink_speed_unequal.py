@@ -10,7 +10,7 @@ https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 
 from nodetune import data
 from nodetune.api import GPU, Check, Empty, FactsView, manual
-from nodetune.checks.gpu._peers import highest
+from nodetune.checks.shared.gpu_peers import highest
 
 TOLERANCE = 0.9
 """Drivers report 50,000 or 53,125 MB/s for the same link."""

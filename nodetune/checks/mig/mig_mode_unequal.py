@@ -9,7 +9,7 @@ https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
 from nodetune.api import GPU, Check, Empty, FactsView, manual
-from nodetune.checks.gpu._peers import MODELS, models
+from nodetune.checks.shared.gpu_peers import MODELS, models
 from nodetune.foundation.stats import odd_ones
 
 

@@ -74,7 +74,7 @@ class Reader(Worker):  # type: ignore[misc]
 def start(names: Iterable[str], seconds: float, step: float, stuck: float, run: str) -> Started:
     """Set the readers to work on these facts. They end within `seconds`; no single NVML call gets more than `step`.
 
-    `run` is the folder with the lock file that tells readers from processes that only have their name.
+    `run` is the folder with the lock file that separates readers from processes that only have their name.
     """
     bounded.PATIENCE = seconds / main.TOTAL_SECONDS
     asked = _families(names)

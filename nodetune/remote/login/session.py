@@ -18,7 +18,7 @@ from nodetune.remote.login import sudo
 
 KEPT_ERRORS = 32 << 10
 UNKNOWN_OPTION = "Unknown option: -I\n"
-"""What Python 2 and Python 3 before 3.4 say of the options that it is started with. The script does not run then."""
+"""Messages of Python 2 and of Python 3 before 3.4 about the options that it is started with. The script does not run then."""
 ONE_AT_A_TIME = threading.Lock()
 """An answer takes up to 16 MiB while it is unpacked, so hosts take turns."""
 
