@@ -1,0 +1,83 @@
+"""The commands in the manual steps of checks, run from their text in a private root where that is possible."""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from nodetune import checks
+from nodetune.probe import cmdline, read
+
+STEPS = {check.id: check.remedy.steps for check in checks.load_all() if check.remedy.kind == "manual"}
+GRUB = """\
+set default="${saved_entry}"
+menuentry 'Debian' $menuentry_id_option 'gnulinux-simple-ab' {
+  linux /boot/vmlinuz-9.9.9 root=/dev/vda1
+}
+submenu 'Advanced' $menuentry_id_option 'gnulinux-advanced-ab' {
+  menuentry 'new' $menuentry_id_option 'gnulinux-9.9.9-advanced-ab' {
+    linux /boot/vmlinuz-9.9.9 root=/dev/vda1
+  }
+  menuentry 'new, recovery' $menuentry_id_option 'gnulinux-9.9.9-recovery-ab' {
+    linux /boot/vmlinuz-9.9.9 root=/dev/vda1 single
+  }
+  menuentry 'old' $menuentry_id_option 'gnulinux-RUNNING-advanced-ab' {
+    linux /boot/vmlinuz-RUNNING root=/dev/vda1 running
+  }
+}
+"""
+
+
+def shell(script, *more, **options):
+    return subprocess.run(["bash", "-ec", script, *more], capture_output=True, text=True, timeout=60, **options)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_the_running_kernel_is_the_next_after_the_printed_command(tmp_path, monkeypatch, flat):
+    """GRUB's own tools are not here: what they were given is what they would save."""
+    running = os.uname().release
+    menu = GRUB.replace("RUNNING", running)
+    if flat:
+        menu = re.sub(r"submenu.*\n", "", menu)
+    folder = tmp_path / "boot" / "grub"
+    folder.mkdir(parents=True)
+    (folder / "grub.cfg").write_text(menu)
+    command = re.search(r"then: update-grub && (.*)", STEPS["kernel-reboot-pending"])[1]
+    saves = f'grub-set-default() {{ echo "saved_entry=$1" > {folder}/grubenv; }}\n'
+    done = shell(saves + command.replace("/boot/grub/", f"{folder}/"))
+    assert (done.returncode, done.stderr) == (0, "")
+    monkeypatch.setattr(read, "ROOT", str(tmp_path))
+    found = dict(cmdline.collect(["installed"], lambda _text: None))["installed"]
+    assert "running" in found["value"]["arguments"], found
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts need root")
+def test_dev_shm_keeps_its_protection_after_both_printed_ways(tmp_path):
+    steps = STEPS["shm-small"]
+    (tmp_path / "fstab").write_text(re.search(r"tmpfs /dev/shm \S+ \S+ 0 0", steps)[0] + "\n")
+    remount = re.search(r"mount -o \S+ /dev/shm", steps)[0]
+    script = f"""
+        mount -t tmpfs -o nosuid,nodev,size=64k tmpfs /dev/shm
+        {remount}; grep ' /dev/shm ' /proc/self/mounts | tail -1
+        umount /dev/shm; mount -T {tmp_path}/fstab /dev/shm; grep ' /dev/shm ' /proc/self/mounts | tail -1"""
+    done = subprocess.run(["unshare", "-m", "bash", "-ec", script], capture_output=True, text=True, timeout=60)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2, done.stderr
+    for line in lines:
+        options = line.split()[3].split(",")
+        assert {"nosuid", "nodev"} <= set(options)
+        assert "size=64k" not in options
+
+
+def test_services_that_a_step_stops_are_started_again():
+    for check, steps in STEPS.items():
+        stops = re.findall(r"systemctl stop (\S*)", steps)
+        assert len(stops) <= len(re.findall(r"systemctl (?:re)?start", steps)) or "disable" in steps, check
+
+
+def test_a_node_is_drained_with_its_daemons_and_nothing_follows_a_failure():
+    for check, steps in STEPS.items():
+        for options in re.findall(r"kubectl drain NODE([^,;]*)", steps):
+            assert "--ignore-daemonsets" in options, check
+        assert not re.search(r"kubectl drain [^.&]*;", steps), check
