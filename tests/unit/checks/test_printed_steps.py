@@ -3,8 +3,10 @@
 import os
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
+import yaml
 
 from nodetune import checks
 from nodetune.probe import cmdline, read
@@ -81,3 +83,40 @@ def test_a_node_is_drained_with_its_daemons_and_nothing_follows_a_failure():
         for options in re.findall(r"kubectl drain NODE([^,;]*)", steps):
             assert "--ignore-daemonsets" in options, check
         assert not re.search(r"kubectl drain [^.&]*;", steps), check
+
+
+LEDGER = yaml.safe_load((Path(__file__).parents[2] / "data" / "printed_steps.yml").read_text())
+WITH_OPTION = re.compile(r"(?<![\w/.=-])([a-z][\w.-]*) --?[a-zA-Z]")
+WITH_WORD = re.compile(
+    r"(?<![\w/.=-])(apt|apt-get|apt-mark|chown|dcgmi|dnf|docker|echo|grub-set-default|ip|kubectl|lctl|modprobe|mount|mmchconfig|"
+    r"nodetune|nvidia-ctk|nvidia-smi|nvme|rm|scontrol|systemctl|tuned-adm|umount|update-grub) [a-z/$\"]"
+)
+
+
+def commands(steps):
+    """Return the programs that steps call with an option or a word."""
+    return sorted({*WITH_OPTION.findall(steps), *WITH_WORD.findall(steps)})
+
+
+def test_each_printed_command_was_run_or_has_a_reason():
+    """tests/data/printed_steps.yml: a command that is new there needs a test that runs it, or the reason why none does."""
+    printed = {check: found for check, steps in STEPS.items() if (found := commands(steps))}
+    listed = [*LEDGER["run"].items(), *(pair for each in LEDGER["not_run"].values() for pair in each.items())]
+    assert len(listed) == len(dict(listed)), "a check is listed twice"
+    assert {check: found.split() for check, found in listed} == printed
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
+@pytest.mark.parametrize("check", ["ephemeral-ports-few", "listen-queue-overflows", "reverse-path-filter-strict"])
+def test_a_printed_sysctl_is_taken_by_the_kernel(check):
+    name, value = re.search(r"sysctl -w ([\w.-]+)='?([\d ]*\d)", STEPS[check]).groups()
+    name = name.replace("LINK", "lo")
+    done = shell('unshare -n bash -ec \'sysctl -q -w "$1=$2"; sysctl -n "$1"\' x "$1" "$2"', "x", name, value)
+    assert done.stdout.split() == value.split(), done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
+def test_a_printed_mtu_is_taken_by_a_link():
+    command = re.search(r"ip link set LINK mtu 9000", STEPS["ethernet-mtu-small"])[0].replace("LINK", "b0")
+    done = shell(f"unshare -n bash -ec 'ip link add b0 type bridge; {command}; ip -o link show b0'")
+    assert "mtu 9000" in done.stdout, done.stderr
