@@ -161,12 +161,12 @@ def find_tool(name):
     return command.find(name, ROOT)
 
 
-def run(argv, seconds=TOOL_SECONDS):
+def run(argv, seconds=TOOL_SECONDS, **more):
     """Run a command (full path first) and return its output. `seconds` are times PATIENCE.
 
     Raise OSError if it cannot run, fails, prints too much or takes too long; the text says which.
     """
-    return command.run(argv, seconds * PATIENCE, tied=True)
+    return command.run(argv, seconds * PATIENCE, tied=True, **more)
 
 
 def lines(argv, seconds=TOOL_SECONDS):

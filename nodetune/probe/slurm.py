@@ -1,10 +1,11 @@
-"""Slurm's configuration as slurmd on this node reads it: `slurm.*`. No Slurm command is run."""
+"""Slurm's configuration as slurmd on this node reads it, and the node as slurmctld has it: `slurm.*`."""
 
+import glob
 import os
 import platform
 import re
 
-from nodetune.onhost import cpu_list
+from nodetune.onhost import command, cpu_list
 
 from . import processes, read
 
@@ -22,6 +23,14 @@ UNITS = (
     "/etc/systemd/system/slurmd.service",
     "/usr/lib/systemd/system/slurmd.service",
     "/lib/systemd/system/slurmd.service",
+)
+WANTED = "/etc/systemd/system/multi-user.target.wants/slurmd.service"
+PLUGIN_FOLDERS = (
+    "/usr/lib/*-linux-gnu/slurm-wlm",
+    "/usr/lib/*-linux-gnu/slurm",
+    "/usr/lib64/slurm",
+    "/usr/lib/slurm",
+    "/usr/local/lib/slurm",
 )
 OPTION_FILES = ("/etc/default/slurmd", "/etc/sysconfig/slurmd")
 KEPT = (
@@ -54,16 +63,64 @@ MULTIPLIERS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 def collect(names, step):
     step("processes")
     words = _running()
-    present = bool(words or read.find_tool("slurmd") or any(read.exists(path) for path in UNITS))
-    yield "present", read.value(present)
+    installed = bool(words or read.find_tool("slurmd") or any(read.exists(path) for path in UNITS))
     step("slurm.conf")
     path = _config(words)
+    present = bool(words or (installed and (path or _starts())))
+    yield "present", read.value(present)
     if path is None:
-        missing = read.absent("no slurm.conf found" if present else "Slurm is not installed")
-        for name in ("config", "node", "gres", "cgroup"):
+        unset = "Slurm is installed, but neither configured nor running" if installed else "Slurm is not installed"
+        missing = read.absent("no slurm.conf found" if present else unset)
+        for name in ("config", "node", "gres", "cgroup", "detects", "registered"):
             yield name, missing
         return
-    yield from _facts(path, _option(words, "-N") or platform.node().partition(".")[0])
+    host = _option(words, "-N") or platform.node().partition(".")[0]
+    yield from _facts(path, host)
+    prefix = os.path.dirname(os.path.dirname(words[0])) if words and os.path.isabs(words[0]) else "/usr"
+    yield "detects", _detects(path, prefix)
+    if "registered" in names:
+        step("scontrol show node")
+        here = present and read.tried(_registered, path, host, prefix)
+        yield "registered", here or read.absent("no slurmd on this host")
+
+
+def _starts():
+    """Return whether the unit starts at boot. Debian's package enables one that waits for slurm.conf."""
+    unit = "\n".join(read.text_or(path) for path in read.with_drop_ins(read.UNIT_FOLDERS, "slurmd.service"))
+    conditions = re.findall(r"^\s*ConditionPathExists=\s*(/\S+)", unit, re.M)
+    return os.path.lexists(read.ROOT + WANTED) and all(read.exists(path) for path in conditions)
+
+
+def _detects(path, prefix):
+    """Return the words of AutoDetect= for which this slurmd has a plugin: nvml if it was built with NVML."""
+    try:
+        told = [text for line in config_lines(path) for key, text in pairs(line) if key == "plugindir"]
+    except OSError:
+        told = []
+    of_prefix = ["{}/{}/slurm".format(prefix, lib) for lib in ("lib64", "lib")]
+    for folder in ":".join(told + of_prefix + list(PLUGIN_FOLDERS)).split(":"):
+        found = [os.path.basename(name)[4:-3] for name in glob.glob(read.ROOT + folder + "/gpu_*.so")]
+        if found:
+            return read.value(sorted(set(found) - {"generic"}))
+    return read.absent("the folder of Slurm's plugins was not found")
+
+
+def _registered(path, host, prefix):
+    tool = command.find("scontrol", read.ROOT, "{}/bin:{}".format(prefix, command.PATH))
+    if not tool:
+        return read.absent("no scontrol on this host")
+    environment = dict(command.ENVIRONMENT, SLURM_CONF=path)
+    return registered(read.run([tool, "-o", "show", "node", host], environment=environment))
+
+
+def registered(line):
+    """Read what `scontrol -o show node` prints of a node: slurmctld's view after slurmd has registered."""
+    head, _, reason = line.strip().partition(" Reason=")
+    fields = dict(pairs(head))
+    gres = fields.get("gres", "")
+    return read.value(
+        {"gres": gres, "gpus": gres_count(gres), "state": fields.get("state", ""), "reason": reason[:200]}
+    )
 
 
 def _facts(path, host):

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from nodetune.api.derived import lookup
 from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
 from nodetune.api.model import HostFacts, HostResult
-from nodetune.checks.shared import slurm_cores
+from nodetune.checks.shared import slurm_cores, slurm_settings
 from nodetune.foundation import text
 from nodetune.hosts import nodeset
 from nodetune.onhost import cpu_list
@@ -25,13 +25,14 @@ HEADER = """\
 AUTODETECT = (
     "# Or AutoDetect=nvml instead of these lines, if slurmd was built with NVML (slurmd -G shows what it finds)."
 )
+NO_NVML = "# AutoDetect=nvml would drain these nodes: their slurmd was built without NVML (no gpu_nvml.so)."
 NOTHING = "# No change is proposed for any host.\n"
 DETECTED = ("nvml", "nvidia", "full", "nrt", "rsmi", "oneapi")
 CONSTRAINTS = ("ConstrainCores", "ConstrainDevices", "ConstrainRAMSpace")
 TASK_PLUGINS = ("task/affinity", "task/cgroup")
 NEEDS = (
     *slurm_cores.NEEDS,
-    *(f"slurm.{name}" for name in ("present", "config", "cgroup", "gres")),
+    *(f"slurm.{name}" for name in ("present", "config", "cgroup", "gres", "node", "detects")),
     *(f"kubernetes.{name}" for name in ("present", "kubelet")),
     "numa.node_count",
     "pci.gpus",
@@ -89,18 +90,22 @@ def _gres(facts: FactsView) -> tuple[str, list[str]]:
     """Return lines with the cores of each GPU's socket, unless Slurm detects them."""
     gres = facts.get("slurm.gres", {})
     file = gres.get("file", "/etc/slurm/gres.conf")
-    if not facts["slurm.present"] or facts["numa.node_count"] < 2 or gres.get("autodetect") in DETECTED:
+    unseen = slurm_settings.cannot_detect(facts)
+    detected = gres.get("autodetect") in DETECTED and not unseen
+    if not facts["slurm.present"] or facts["numa.node_count"] < 2 or detected:
         return file, []
     if any(MIG.search(kind) for kind in gres.get("types", [])):
         return file, []
     near = {minor: ranges[_narrow(facts)] for minor, ranges in slurm_cores.near(facts).items()}
     old = gres.get("lines", [])
     listed = {minor: slurm_cores.numbers(line["cores"]) for line in old for minor in slurm_cores.minors(line["file"])}
-    if all(listed.get(minor) and set(listed[minor]) <= set(cores) for minor, cores in near.items()):
+    if not unseen and all(listed.get(minor) and set(listed[minor]) <= set(cores) for minor, cores in near.items()):
         return file, []
     cores = [f" Cores={_plain(line['cores'])}" if line["cores"] else "" for line in old]
     removed = [f"-Name=gpu File={_plain(line['file'])}{its}" for line, its in zip(old, cores, strict=True)]
-    return file, [AUTODETECT, *removed, *_lines(near, gres.get("types", []))]
+    offered = re.findall(r"gpu:([^:,()]*[^:,()\d][^:,()]*)", (facts.readable("slurm.node") or {}).get("gres", ""))
+    note = NO_NVML if "nvml" not in facts.readable("slurm.detects", ["nvml"]) else AUTODETECT
+    return file, [note, *removed, *_lines(near, gres.get("types") or offered, " AutoDetect=off" if unseen else "")]
 
 
 def _narrow(facts: FactsView) -> int:
@@ -109,14 +114,14 @@ def _narrow(facts: FactsView) -> int:
     return 0 if "numa_node_as_socket" in parameters.lower() else 1
 
 
-def _lines(near: dict[int, range], types: list[str]) -> list[str]:
+def _lines(near: dict[int, range], types: list[str], local: str) -> list[str]:
     known = {kind for kind in types if WORD.fullmatch(kind)}
     kind = f" Type={known.pop()}" if len(known) == 1 else ""
     groups: dict[range, list[int]] = {}
     for minor in sorted(near):
         groups.setdefault(near[minor], []).append(minor)
     return [
-        f"+NodeName={HOSTS} Name=gpu{kind} File=/dev/nvidia{cpu_list.bracketed(minors)} Cores={cores[0]}-{cores[-1]}"
+        f"+NodeName={HOSTS}{local} Name=gpu{kind} File=/dev/nvidia{cpu_list.bracketed(minors)} Cores={cores[0]}-{cores[-1]}"
         for cores, minors in groups.items()
     ]
 
@@ -134,7 +139,7 @@ def _cgroup(facts: FactsView) -> tuple[str, list[str]]:
 
 
 def _slurm(facts: FactsView) -> tuple[str, list[str]]:
-    """Return the task plugins and the process tracking that keep a job within its cores."""
+    """Return the task plugins and the process tracking that keep a job within its cores, and the kind of resource."""
     config = facts["slurm.config"]
     settings, lines = config["settings"], []
     plugins = settings.get("taskplugin", "")
@@ -145,6 +150,11 @@ def _slurm(facts: FactsView) -> tuple[str, list[str]]:
         kept = [word for word in words if WORD.fullmatch(word)]
         old = [f"-TaskPlugin={_plain(plugins)}"] if plugins else []
         lines += [*old, f"+TaskPlugin={','.join([*kept, *missing])}"]
+    kinds = settings.get("grestypes", "")
+    if facts["pci.gpus"] and "gpu" not in slurm_settings.words(settings, "grestypes"):
+        lines += ([f"-GresTypes={_plain(kinds)}"] if kinds else []) + [
+            f"+GresTypes={_plain(kinds + ',' if kinds else '')}gpu"
+        ]
     tracking = settings.get("proctracktype")
     if tracking and tracking.lower() != "proctrack/cgroup":
         lines += [

@@ -16,8 +16,9 @@ CHECK = Check(
     fact="kernel.clocksource",
     accept=OneOf(["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"]),
     remedy=manual(
-        "Find the reason: dmesg | grep -i -e clocksource -e tsc. If available_clocksource in the same directory still "
-        "lists tsc, write tsc to current_clocksource. Otherwise update the firmware and reboot"
+        "Find the reason: dmesg | grep -i -e clocksource -e tsc. If "
+        "/sys/devices/system/clocksource/clocksource0/available_clocksource still lists tsc: "
+        "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource. Otherwise update the firmware and reboot"
     ),
     severity="medium",
 )

@@ -37,8 +37,10 @@ CHECK = Check(
     needs=("kernel.nvidia_libraries", "kernel.nvidia_module_version", "gpu.library_version"),
     accept=Equals(Ref("kernel.nvidia_module_version")),
     remedy=repair(
-        "Drain the node and reboot. If no client uses the driver, reload it instead: systemctl stop nvidia-persistenced nvidia-fabricmanager; "
-        "modprobe -r nvidia_uvm nvidia_drm nvidia_modeset nvidia_peermem nvidia; modprobe nvidia. Then exclude the "
+        "Drain the node and reboot. If no client uses the driver, reload it instead: "
+        "units=$(systemctl list-units --plain --no-legend --state=active 'nvidia-*.service' | cut -d' ' -f1); "
+        "echo $units | xargs -r systemctl stop && modprobe -r nvidia_uvm nvidia_drm nvidia_modeset nvidia_peermem nvidia && "
+        "modprobe nvidia; echo $units | xargs -r systemctl start\nThen exclude the "
         "driver packages from automatic updates (apt-mark hold, dnf versionlock)"
     ),
     severity="critical",

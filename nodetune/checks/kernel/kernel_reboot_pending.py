@@ -14,8 +14,10 @@ CHECK = Check(
     fact="host.kernel",
     accept=Equals(Ref("kernel.next")),
     remedy=manual(
-        "Drain the node and reboot. To stay on the running kernel instead, make it the default: "
-        "grub-set-default (Debian, Ubuntu) or grubby --set-default /boot/vmlinuz-$(uname -r)"
+        "Drain the node and reboot. To stay on the running kernel instead, make it the default. RHEL: "
+        "grubby --set-default /boot/vmlinuz-$(uname -r). Debian and Ubuntu: write GRUB_DEFAULT=saved into /etc/default/grub, "
+        """then: update-grub && grub-set-default "$(grep -oE "gnulinux-(advanced|$(uname -r)-advanced)-[^']+" """
+        """/boot/grub/grub.cfg | head -2 | paste -sd '>')\""""
     ),
     severity="low",
 )

@@ -23,8 +23,9 @@ CHECK = Check(
     accept=Equals("static"),
     applies=(KUBELET, GPU_ON_PCI),
     remedy=manual(
-        "kubectl drain NODE; systemctl stop kubelet; rm /var/lib/kubelet/cpu_manager_state; write cpuManagerPolicy: static and "
-        "reservedSystemCPUs: LIST into /var/lib/kubelet/config.yaml; systemctl start kubelet; kubectl uncordon NODE"
+        "kubectl drain NODE --ignore-daemonsets, and continue only if it succeeds. On the node: systemctl stop kubelet && "
+        "rm -f /var/lib/kubelet/cpu_manager_state, write cpuManagerPolicy: static and reservedSystemCPUs: LIST into "
+        "/var/lib/kubelet/config.yaml, then systemctl start kubelet && kubectl uncordon NODE"
     ),
     severity="low",
 )

@@ -22,8 +22,8 @@ CHECK = Check(
     accept=OneOf(["best-effort", "restricted"]),
     applies=(KUBELET, GPU_ON_PCI, SEVERAL_NUMA_NODES),
     remedy=manual(
-        "kubectl drain NODE; write topologyManagerPolicy: best-effort (or restricted) into /var/lib/kubelet/config.yaml; "
-        "systemctl restart kubelet; kubectl uncordon NODE"
+        "kubectl drain NODE --ignore-daemonsets, and continue only if it succeeds. On the node: write topologyManagerPolicy: "
+        "best-effort (or restricted) into /var/lib/kubelet/config.yaml, then systemctl restart kubelet && kubectl uncordon NODE"
     ),
     severity="low",
 )

@@ -30,7 +30,7 @@ CHECK = Check(
     observe=observe,
     accept=Empty("half of the memory, or 64 GiB; in a container at least 1 GiB"),
     remedy=manual(
-        "Run mount -o remount,size=50% /dev/shm, and add to /etc/fstab: tmpfs /dev/shm tmpfs defaults,size=50% 0 0. "
+        "Run mount -o remount,size=50% /dev/shm, and add to /etc/fstab: tmpfs /dev/shm tmpfs rw,nosuid,nodev,size=50% 0 0. "
         "For containers: docker run --shm-size=16g (or --ipc=host). For pods: an emptyDir with medium: Memory at /dev/shm"
     ),
     severity="high",

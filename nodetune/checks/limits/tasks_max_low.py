@@ -25,7 +25,11 @@ CHECK = Check(
     needs=("sysctl.kernel.threads-max", *(f"services.{name}" for name in UNITS)),
     observe=observe,
     accept=AtLeast(65536),
+    ceiling="sysctl.kernel.threads-max",
     applies=(GPU_ON_PCI,),
-    remedy=manual("For each service: systemctl set-property NAME.service TasksMax=infinity"),
+    remedy=manual(
+        "If the reason names kernel.threads-max, raise that: echo kernel.threads-max=131072 > /etc/sysctl.d/90-threads.conf && "
+        "sysctl -p /etc/sysctl.d/90-threads.conf. Otherwise, for each service: systemctl set-property NAME.service TasksMax=infinity"
+    ),
     severity="low",
 )

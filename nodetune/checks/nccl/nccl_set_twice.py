@@ -23,6 +23,9 @@ CHECK = Check(
     needs=("nccl.settings",),
     observe=repeated_settings,
     accept=Empty("each name set in one place"),
-    remedy=manual("Keep the setting in one place, preferably /etc/nccl.conf, and delete the lines without effect."),
+    remedy=manual(
+        "Keep the setting in one place, preferably /etc/nccl.conf, and delete the lines without effect. A line of "
+        "/etc/nccl.conf that loses to a user's own ~/.nccl.conf holds for everybody else: keep it, and change the user's file."
+    ),
     severity="low",
 )

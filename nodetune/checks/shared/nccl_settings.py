@@ -170,5 +170,6 @@ def _why(loser: Setting, winner: Setting) -> str:
     if loser["scope"] in CONF_SCOPES and winner["scope"] not in CONF_SCOPES:
         return "the environment wins over every conf file"
     if loser["scope"] == "nccl.conf":
-        return "NCCL_CONF_FILE or ~/.nccl.conf wins over /etc/nccl.conf"
+        whose = ", for its user only" if winner["scope"] == "home" else ""
+        return f"NCCL_CONF_FILE or ~/.nccl.conf wins over /etc/nccl.conf{whose}"
     return "it is applied later"

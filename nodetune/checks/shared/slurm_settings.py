@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from nodetune.api import FactAbsentError, FactsView
 
 Settings = Mapping[str, str]
+PLUGINS = ("nvml", "nvidia", "nrt", "rsmi", "oneapi")
+"""Words of AutoDetect= that need a plugin of this name."""
 
 
 def words(settings: Settings, name: str) -> set[str]:
@@ -29,3 +31,9 @@ def require_prolog(facts: FactsView) -> Settings:
     if not settings.get("prolog"):
         raise FactAbsentError("no Prolog is set in slurm.conf")
     return settings
+
+
+def cannot_detect(facts: FactsView) -> str:
+    """Return the AutoDetect= of gres.conf for which this slurmd has no plugin; empty if it has, or that is unknown."""
+    word = (facts.readable("slurm.gres") or {}).get("autodetect") or "off"
+    return str(word) if word in PLUGINS and word not in facts.readable("slurm.detects", PLUGINS) else ""

@@ -4,27 +4,33 @@ Why it matters: gres.conf neither detects the cores nor lists them, so a job tha
 other socket. Every copy between host and GPU then crosses the link between the sockets. Slurm does not find NVLink
 neighbours either.
 Confirm manually: slurmd -G
-Side effects of the fix: slurmd restarts (jobs survive). slurmd must be built with NVML for nvml; detected devices that
-differ from listed ones drain the node.
+Side effects of the fix: slurmd restarts (jobs survive). Detected devices that differ from
+listed ones drain the node.
 Sources: https://slurm.schedmd.com/gres.conf.html
 """
 
 from nodetune.api import GPU, SEVERAL_NUMA_NODES, SLURM, Check, FactsView, OneOf, manual
+from nodetune.checks.shared.slurm_settings import cannot_detect
 
 
 def observe(facts: FactsView) -> str:
     """Return the value of AutoDetect, or that cores are listed. No gres.conf means no detection."""
     gres = facts.get("slurm.gres", {"autodetect": None, "cores": False})
+    word = cannot_detect(facts)
+    if word and not gres["cores"]:
+        return f"AutoDetect={word}, for which this slurmd has no gpu_{word}.so"
     return "cores listed" if gres["cores"] else gres["autodetect"] or "off"
 
 
 CHECK = Check(
-    needs=("slurm.gres",),
+    needs=("slurm.gres", "slurm.detects"),
     observe=observe,
     accept=OneOf(["nvml", "nvidia", "full", "nrt", "cores listed"]),
     applies=(SLURM, GPU, SEVERAL_NUMA_NODES),
     remedy=manual(
-        "Write AutoDetect=nvml into gres.conf (nvidia from Slurm 24.11 on, if slurmd lacks NVML), then restart slurmd"
+        "nodetune plan --scheduler-diff FILE writes the lines for gres.conf, with File= and Cores=, which every slurmd takes. "
+        "Restart slurmctld and slurmd. AutoDetect=nvml (from Slurm 24.11 on also nvidia) instead of them works only where "
+        "slurmd -G then lists the GPUs; elsewhere Slurm drains the node."
     ),
     severity="medium",
 )

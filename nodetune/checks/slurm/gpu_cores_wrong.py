@@ -33,8 +33,8 @@ CHECK = Check(
     accept=Empty("cores of the GPU's own socket"),
     applies=(SLURM, GPU, SEVERAL_NUMA_NODES),
     remedy=manual(
-        "nodetune plan --scheduler-diff FILE writes the lines for gres.conf. Better, write AutoDetect=nvml instead of the list. "
-        "Then restart slurmctld and slurmd."
+        "nodetune plan --scheduler-diff FILE writes the lines for gres.conf; restart slurmctld and slurmd. AutoDetect=nvml "
+        "instead of the list works only where slurmd -G then lists the GPUs."
     ),
     severity="low",
 )

@@ -18,6 +18,9 @@ ERRORS = {
     r"not in the sudoers file|is not allowed to (?:execute|run sudo)|may not run sudo": (
         "sudo refuses this user ({0}): allow it in /etc/sudoers.d"
     ),
+    r"must have a tty to run sudo|no tty present": (
+        "sudo wants a terminal (requiretty): write Defaults:USER !requiretty into a file in /etc/sudoers.d"
+    ),
     r"sudo: (?:command )?not found|sudo: No such file|unable to find sudo": (
         "sudo is not installed there: install it, or log in as root"
     ),

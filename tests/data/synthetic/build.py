@@ -118,7 +118,7 @@ def _patches(machine, name, root):
         "platform.node": lambda: name,
         "os.sysconf": lambda _: machine.page_size,
         "os.statvfs": lambda path: _space(machine.space.get(path.removeprefix(root), (1, 1))),
-        "nodetune.probe.read.run": lambda command, seconds=0: _output(machine, command),
+        "nodetune.probe.read.run": lambda command, seconds=0, **_more: _output(machine, command),
         "nodetune.probe.ethtool.ask": lambda link, query: _or_absent(machine.ethtool.get(link, {}).get(query)),
         "nodetune.probe.ethtool.ask_counters": lambda link: _or_absent(machine.ethtool.get(link, {}).get("counters")),
         "nodetune.probe.ethtool.ask_dcb": lambda link: _or_absent(machine.dcb.get(link)),

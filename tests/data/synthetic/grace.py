@@ -78,6 +78,7 @@ def machine(name):
         units={**ubuntu.UNITS, **UNITS, "systemd-timesyncd": None, "irqbalance": None},
         running=(*ubuntu.RUNNING, "slurmd", "nvidia-imex", "nvidia-dcgm"),
         commands={
+            "scontrol -o show node": "Gres=gpu:gb200:4 State=IDLE CfgTRES=cpu=144",
             "systemctl show --property=DefaultLimit": "DefaultLimitMEMLOCK=infinity\nDefaultLimitMEMLOCKSoft=infinity",
             "loginctl show-session": "RemoveIPC=no",
             "modinfo nvidia": f"version:        {DRIVER}",
@@ -144,12 +145,13 @@ def _software(host, name):
     host.put(
         "/etc/slurm",
         **{
-            "slurm.conf": f"ClusterName=example\n{SLURM_TUNED}\n{node}",
+            "slurm.conf": f"ClusterName=example\nGresTypes=gpu\n{SLURM_TUNED}\n{node}",
             "gres.conf": "AutoDetect=nvml",
             "cgroup.conf": "ConstrainCores=yes\nConstrainRAMSpace=yes\nConstrainDevices=yes",
         },
     )
-    for tool in ("slurmd", "modinfo"):
+    host.put("/usr/lib/aarch64-linux-gnu/slurm-wlm", **{"gpu_generic.so": "", "gpu_nvml.so": ""})
+    for tool in ("slurmd", "scontrol", "modinfo"):
         host.files["/usr/bin/" + tool] = ""
     host.files["/dev/nvidia-caps-imex-channels/channel0"] = ""
     host.files["/etc/security/limits.conf"] = "* - nofile 1048576"

@@ -319,7 +319,7 @@ def _software(host, name, tuned):
     host.pids = PIDS
     for rank in range(8 * tuned):
         host.process(40001 + rank, "/opt/train/bin/python train.py", ubuntu.RAISED)
-    for tool in ("slurmd", "nv-fabricmanager", "modinfo", "ipmitool", "containerd", "dockerd"):
+    for tool in ("slurmd", "scontrol", "nv-fabricmanager", "modinfo", "ipmitool", "containerd", "dockerd"):
         host.files["/usr/bin/" + tool] = ""
     host.files["/dev/ipmi0"] = ""
     _slurm(host, name, tuned)
@@ -335,6 +335,7 @@ def _slurm(host, name, tuned):
         "gres.conf": "AutoDetect=nvml" if tuned else "Name=gpu Type=h200 File=/dev/nvidia[0-6]",
         "cgroup.conf": "ConstrainCores=yes\nConstrainRAMSpace=yes" + "\nConstrainDevices=yes" * tuned,
     })  # fmt: skip
+    host.put("/usr/lib/x86_64-linux-gnu/slurm-wlm", **{"gpu_generic.so": "", "gpu_nvml.so": ""})
 
 
 def _containers(host, tuned):
@@ -399,6 +400,7 @@ def _commands(tuned):
         "systemctl show --property=DefaultLimit": f"DefaultLimitMEMLOCK={memlock}\nDefaultLimitMEMLOCKSoft={memlock}",
         "loginctl show-session": f"RemoveIPC={'no' if tuned else 'yes'}",
         "nv-fabricmanager --version": f"Fabric Manager version is : {DRIVER if tuned else '580.95.05'}",
+        "scontrol -o show node": f"Gres=gpu:h200:{8 if tuned else 7} State=MIXED CfgTRES=cpu=224",
         "modinfo nvidia": f"version:        {DRIVER}",
         "modinfo": "srcversion:     0000000000000000",
         "ipmitool chassis status": "\n".join(f"{fault:<21}: false" for fault in plant.CHASSIS),

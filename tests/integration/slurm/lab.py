@@ -115,10 +115,7 @@ class Cluster:
             self._write()
             self._start(["runuser", "-u", "munge", "--", _tool("munged"), "--foreground", *self._munge_options()])
             self.start_controller()
-            for node in self.nodes:
-                self._shells[node] = self._start(
-                    [*self._apart(node), _tool("slurmd"), "-D", "-N", node, "-f", str(self.conf)]
-                ).pid
+            self._start_nodes()
             self.wait_until(
                 lambda: all(self.state(node).startswith("IDLE") for node in self.nodes), "the nodes are idle"
             )
@@ -132,6 +129,24 @@ class Cluster:
             _end(process)
         self._turn.close()
         self._ports.close()
+
+    def _start_nodes(self):
+        for node in self.nodes:
+            self._shells[node] = self._start(
+                [*self._apart(node), _tool("slurmd"), "-D", "-N", node, "-f", str(self.conf)]
+            ).pid
+
+    def restart(self):
+        """Start slurmctld and every slurmd again: for a changed configuration. Return when the nodes have registered."""
+        for process in reversed(self._started[1:]):
+            _end(process)
+        del self._started[1:]
+        self.controller = self._start([_tool("slurmctld"), "-D", "-f", str(self.conf)])
+        self._start_nodes()
+        self.wait_until(
+            lambda: all(self.fields(node).get("SlurmdStartTime", "None") != "None" for node in self.nodes),
+            "the nodes have registered",
+        )
 
     def start_controller(self):
         self.controller = self._start([_tool("slurmctld"), "-D", "-c", "-f", str(self.conf)])

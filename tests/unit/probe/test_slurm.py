@@ -34,6 +34,36 @@ def test_a_host_without_slurm_has_none(tree, collect):
     assert facts["slurm.config"] == {"absent": "Slurm is not installed"}
 
 
+DEBIAN = {
+    "/proc/1/comm": "systemd",
+    "/usr/sbin/slurmd": "",
+    "/lib/systemd/system/slurmd.service": "[Unit]\nConditionPathExists=/etc/slurm/slurm.conf\n",
+    "/etc/systemd/system/multi-user.target.wants/slurmd.service": "-> /lib/systemd/system/slurmd.service",
+}
+
+
+def test_slurms_package_alone_is_no_slurm(tree, collect):
+    root = tree(DEBIAN)
+    facts = collect("slurm", ["registered"])
+    assert facts["slurm.present"] == {"value": False}
+    assert facts["slurm.cgroup"] == {"absent": "Slurm is installed, but neither configured nor running"}
+    tree({"/etc/slurm/slurm.conf": CONF, "/etc/slurm/common/alpha.conf": ""})
+    assert collect("slurm")["slurm.present"] == {"value": True}
+    (root / "etc/slurm/slurm.conf").unlink()
+    tree({"/lib/systemd/system/slurmd.service": "[Unit]\n#ConditionPathExists=/etc/slurm/slurm.conf\n"})
+    assert collect("slurm")["slurm.present"] == {"value": True}
+
+
+@pytest.mark.parametrize("folder", ["/usr/lib/x86_64-linux-gnu/slurm-wlm", "/usr/lib64/slurm", "/opt/s/lib"])
+def test_what_slurmd_can_detect_is_what_it_has_plugins_for(tree, collect, folder):
+    tree({**FILES, "/etc/slurm/common/alpha.conf": "PluginDir=/nowhere:/opt/s/lib\n"})
+    assert "absent" in collect("slurm")["slurm.detects"]
+    tree({folder + "/gpu_generic.so": ""})
+    assert collect("slurm")["slurm.detects"] == {"value": []}
+    tree({folder + "/gpu_nvml.so": ""})
+    assert collect("slurm")["slurm.detects"] == {"value": ["nvml"]}
+
+
 def test_settings_are_joined_included_and_in_small_letters(tree, collect):
     tree(FILES)
     settings = collect("slurm")["slurm.config"]["value"]["settings"]

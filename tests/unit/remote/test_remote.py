@@ -281,6 +281,7 @@ def test_a_password_is_sent_once():
         ),
         (127, b"sh: 1: sudo: not found", "become failed", "sudo is not installed there"),
         (1, b"sudo: no tty", "become failed", "sudo: no tty: sudo must allow this user to run the probe's python3"),
+        (1, b"sudo: sorry, you must have a tty to run sudo", "become failed", "Defaults:USER !requiretty"),
         (1, b"sudo: python3: command not found", "no python", "install python3"),
     ],
 )

@@ -13,6 +13,7 @@ from nodetune.remediation import scheduler_diff
 
 DATA = Path(__file__).parents[2] / "data" / "synthetic"
 NODE = {"cpu_count": 96}
+SETTINGS = {"taskplugin": "affinity,task/cgroup", "grestypes": "gpu"}
 
 
 def gpus(nodes):
@@ -35,7 +36,7 @@ def node(name="gpu01", of=(0, 0, 1, 1), **more):
         "slurm.present": Value(True),
         "slurm.gres": Value({"autodetect": "nvml", "types": ["h200"], "lines": [], "file": "/etc/slurm/gres.conf"}),
         "slurm.cgroup": Value(dict.fromkeys(("constraincores", "constraindevices", "constrainramspace"), "yes")),
-        "slurm.config": Value({"file": "/etc/slurm/slurm.conf", "settings": {"taskplugin": "affinity,task/cgroup"}}),
+        "slurm.config": Value({"file": "/etc/slurm/slurm.conf", "settings": SETTINGS}),
         "kubernetes.present": Value(False),
         "kubernetes.kubelet": Absent("no kubelet on this host"),
     }
@@ -99,17 +100,30 @@ def test_the_names_of_many_hosts_are_whole():
 
 def test_with_numa_nodes_as_sockets_a_gpu_gets_cores_of_its_node():
     nodes = Value({str(number): NODE for number in range(4)})
-    parameters = Value(
-        {"file": "/s", "settings": {"taskplugin": "affinity,cgroup", "slurmdparameters": "numa_node_as_socket"}}
-    )
+    parameters = Value({"file": "/s", "settings": {**SETTINGS, "slurmdparameters": "numa_node_as_socket"}})
     told = diff(node(of=(1,), numa__nodes=nodes, slurm__gres=gres(("/dev/nvidia0", "")), slurm__config=parameters))
     assert told[-1] == "+NodeName=gpu01 Name=gpu Type=h200 File=/dev/nvidia0 Cores=24-47"
+
+
+def test_a_slurmd_without_nvml_gets_files_for_what_it_cannot_detect():
+    lacks = {"slurm__detects": Value(["rsmi"]), "slurm__node": Value({"gres": "gpu:h200:4"})}
+    assert diff(node(slurm__detects=Value(["nvml"]))) == []
+    assert diff(node(**lacks))[3:] == [
+        "+NodeName=gpu01 AutoDetect=off Name=gpu Type=h200 File=/dev/nvidia[0-1] Cores=0-47",
+        "+NodeName=gpu01 AutoDetect=off Name=gpu Type=h200 File=/dev/nvidia[2-3] Cores=48-95",
+    ]
+
+
+def test_gpu_is_added_to_the_other_kinds_of_resources():
+    for old, new in (("", ["+GresTypes=gpu"]), ("nic", ["-GresTypes=nic", "+GresTypes=nic,gpu"])):
+        config = Value({"file": "/s/slurm.conf", "settings": {**SETTINGS, "grestypes": old}})
+        assert diff(node(slurm__config=config))[3:] == new
 
 
 def test_missing_constraints_and_plugins_are_added_to_the_others():
     config = {
         "file": "/s/slurm.conf",
-        "settings": {"taskplugin": "task/none,affinity", "proctracktype": "proctrack/pgid"},
+        "settings": {**SETTINGS, "taskplugin": "task/none,affinity", "proctracktype": "proctrack/pgid"},
     }
     told = diff(
         node(slurm__cgroup=Value({"constraincores": "no", "file": "/s/cgroup.conf"}), slurm__config=Value(config))
