@@ -133,7 +133,7 @@ def contradiction(check: Check) -> str:
         return _told(check.set, state) if check.set not in (None, state) else ""
     refers = predicates.refs(check.accept) or predicates.refs(check.set)
     nccl = check.remedy.kind == "nccl_conf" and check.area == "site"
-    if not (check.fact or nccl or _same_number(check)) or check.set is None or check.accept is None or refers:
+    if not (check.fact or nccl or _same_value(check)) or check.set is None or check.accept is None or refers:
         return ""
     accept = predicates.as_predicate(check.accept)
     value = str(check.set) if check.remedy.kind == "kernel_arg" else check.set
@@ -143,9 +143,11 @@ def contradiction(check: Check) -> str:
     return _told(text.setting(check.set, check.unit), accept.describe(lambda each: text.value(each, check.unit)))
 
 
-def _same_number(check: Check) -> bool:
-    """Return whether the check observes the number that a fix writes, although it computes the value."""
+def _same_value(check: Check) -> bool:
+    """Return whether the check observes the number or word that a fix writes, although it computes the value."""
     number = isinstance(check.set, (int, float)) and not isinstance(check.set, bool)
+    if check.remedy.kind == "sysfs" and isinstance(check.set, str):
+        return isinstance(predicates.as_predicate(check.accept), (predicates.OneOf, predicates.Equals))
     return check.remedy.kind in NUMBERS and number and predicates.wants_number(check.accept)
 
 

@@ -25,7 +25,7 @@ CHECK = Check(
     accept=Empty("each name set in one place"),
     remedy=manual(
         "Keep the setting in one place, preferably /etc/nccl.conf, and delete the lines without effect. A line of "
-        "/etc/nccl.conf that loses to a user's own ~/.nccl.conf holds for everybody else: keep it, and change the user's file."
+        "/etc/nccl.conf that loses to a user's own ~/.nccl.conf holds for all other users: keep it, and change the user's file."
     ),
     severity="low",
 )

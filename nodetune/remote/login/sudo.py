@@ -19,7 +19,7 @@ ERRORS = {
         "sudo refuses this user ({0}): allow it in /etc/sudoers.d"
     ),
     r"must have a tty to run sudo|no tty present": (
-        "sudo wants a terminal (requiretty): write Defaults:USER !requiretty into a file in /etc/sudoers.d"
+        "sudo requires a terminal (requiretty): write Defaults:USER !requiretty into a file in /etc/sudoers.d"
     ),
     r"sudo: (?:command )?not found|sudo: No such file|unable to find sudo": (
         "sudo is not installed there: install it, or log in as root"
