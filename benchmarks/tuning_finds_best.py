@@ -63,13 +63,17 @@ def tune(bench, budget):
     found = study.tune(bench, budget, tell=show)
     for each in found.confirmations:
         gain = f"{each.ratio:+.1%} ({each.low:+.1%} to {each.high:+.1%}), p {each.p:.5f}"
-        print(f"  {space.in_words(each.setting)}: {gain}")
-    return f"{space.in_words(found.setting)}, {found.confirmations[-1].ratio:+.0%}" if found.accepted else found.state
+        print(f"  {space.in_words(dict(each.setting))}: {gain}")
+    return (
+        f"{space.in_words(dict(found.setting))}, {found.confirmations[-1].ratio:+.0%}"
+        if found.accepted
+        else found.state
+    )
 
 
 def show(phase, trial):
     values = ", ".join(f"{case} {value:.3g}" for case, value in trial.values.items())
-    print(f"  {phase}: {space.in_words(trial.setting)}: {values} {trial.failed}{trial.disturbed}", flush=True)
+    print(f"  {phase}: {space.in_words(dict(trial.setting))}: {values} {trial.failed}{trial.disturbed}", flush=True)
 
 
 CASES = {

@@ -20,7 +20,7 @@ READINGS = re.compile(
     r"|(compute|graphics|mps_compute)_running_processes|curr_pcie_link_generation)"
     r"|host\.(uptime_s|boot_id)|memory\.(available_kb|free_kb|free_blocks|extfrag_index|swap_free_kb|ksm\.pages_sharing|edac)"
     r"|net\.(statistics|counters|carrier_changes|neighbours)|rdma\.(counters|hw_counters)|tcp|block\.smart|cpu\.throttle_events"
-    r"|mounts\.(usage|answers)|pci\.(aer|answers)|bmc\.event_log|xid\.log|services\.(processes|running)"
+    r"|mounts\.(usage|answers)|slurm\.registered\.(state|reason)|pci\.(aer|answers)|bmc\.event_log|xid\.log|services\.(processes|running)"
     r"|(services|limits|numa|memory|irq|bmc|nccl|kubernetes|mounts)\..*\b(pid|since|since_us|restarts|free_kb|available_kb|free_bytes|free"
     r"|promised|used_kb|reading|irqs|examples|remote|max_error_us|mtime|source))(\..*)?"
 )

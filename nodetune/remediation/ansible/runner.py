@@ -38,11 +38,13 @@ def run(
     )
     with opened() as place:
         place.lay_out(inventory({alias: of for alias, (_, of) in found.items()}))
-        shipped = paths.shared("playbooks") / f"{playbook}.yml"
-        path = playbook.absolute() if isinstance(playbook, Path) else shipped
-        stopped = _run(place, [*arguments, str(path)], reader, seconds, on_event)
+        stopped = _run(place, [*arguments, str(_path(playbook))], reader, seconds, on_event)
     outcomes = {**lost, **reader.outcomes(stopped)}
     return {target.name: outcomes[target.name] for target in targets}
+
+
+def _path(playbook: str | Path) -> Path:
+    return playbook.absolute() if isinstance(playbook, Path) else paths.shared("playbooks") / f"{playbook}.yml"
 
 
 def _reachable(
