@@ -39,7 +39,7 @@ MEMORY_ERRORS, CONTAINED, UNCONTAINED = (48, 171, 172), 94, 95
 BURST = 60
 """Seconds in which Xid 94 or 95 decides whether a memory error was contained."""
 KINDS_OF_A_NUMBER = re.compile(
-    r"(Nonfatal|Fatal) XC\d+ i(\d+)(?: Link (-?\d+)(?: \(0x([0-9a-f]{3}))?)?|(caused by previous Xid \d{1,4})$"
+    r"(Nonfatal|Fatal) +XC ?\d+ +i ?(\d+)(?: +Link (-?\d+)(?: \(0x([0-9a-f]{3}))?)?|(caused by previous Xid \d{1,4})$"
 )
 """NVLink 5 (Xid 144 to 150): severity, injected, link, sub-code (bits 20 to 25). Others: an earlier Xid, if the log lost it."""
 MOST_KINDS = 1000

@@ -78,7 +78,7 @@ ACTIONS = {
 }
 """Recovery actions of Xid 154 other than a reset or a reboot (0x1, 0x2, 0x6, 0x7)."""
 
-LINK_5 = re.compile(r"(Nonfatal|Fatal) XC\d+ i(\d+)(?: Link (-?\d+)(?: \(0x([0-9a-f]{3}))?)?")
+LINK_5 = re.compile(r"(Nonfatal|Fatal) +XC ?\d+ +i ?(\d+)(?: +Link (-?\d+)(?: \(0x([0-9a-f]{3}))?)?")
 """Severity, injected by a test, link, and the digits with bits 20 to 25 of `intrinfo`: the sub-code of Xid 149."""
 IGNORED = (0x26, 0x28)
 AT_THE_OTHER_END = range(0x20, 0x26)
