@@ -1,5 +1,6 @@
 """Changes are written down before they are made, made once, and rolled back to the byte."""
 
+import inspect
 import json
 import os
 import shutil
@@ -28,6 +29,30 @@ def a_value(path, wish, **more):
 
 def handler(text="restart nothing.service", **more):
     return {"change": "run", "run": text, **more}
+
+
+KINDS = {name: kind for name, kind in vars(resources).items() if inspect.ismodule(kind) and hasattr(kind, "put")}
+CALLED = {
+    "read": 1,
+    "wanted": 2,
+    "put": 2,
+    "show": 2,
+    "label": 1,
+    "place": 1,
+    "same": 2,
+    "moved_by_kernel": 2,
+}
+"""The functions of a kind of resource that the executor calls by name, and with how many arguments."""
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_each_kind_takes_what_the_executor_gives_it(kind):
+    """A function of one's own under one of these names would be called too: irqs had such a `place`, and no change succeeded."""
+    assert len(KINDS) > 10
+    functions = {name: getattr(KINDS[kind], name, None) for name in CALLED}
+    for name, function in functions.items():
+        if function is not None:
+            inspect.signature(function).bind(*range(CALLED[name]))
 
 
 @pytest.fixture

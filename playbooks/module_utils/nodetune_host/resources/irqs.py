@@ -189,13 +189,13 @@ def main():
     """Place interrupts now, whenever a card comes up, and periodically, as interrupts appear late. Never end."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as events:
         events.bind((0, RTMGRP_LINK))
-        place()
+        place_now()
         while True:
             wait_for_card(events)
-            place()
+            place_now()
 
 
-def place():
+def place_now():
     """Place the interrupts. Print what cannot be placed, for the unit's log."""
     try:
         now = read({})
