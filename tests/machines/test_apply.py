@@ -56,8 +56,9 @@ NOT_OF_ONE_LINE = {
 }
 """Judged now and at the next boot, or for each link, whose own value counts as well."""
 
-NOT_THERE = {"mps", "system_cpus", "nfs_option", "lustre_param"}
-"""Kinds that the machine has no use for: a site's wishes for MPS and the CPUs of system tasks, and clients of NFS and Lustre."""
+NOT_THERE = {"mps", "system_cpus", "nfs_option", "lustre_param", "apt_conf"}
+"""Kinds that the machine has no use for: a site's wishes for MPS and the CPUs of system tasks, clients of NFS and Lustre, and a
+driver from packages that unattended-upgrades replaces."""
 
 OF_EMULATION = {"clocksource-slow", "tasks-hung", "nvme-timed-out", "host-out-of-memory"}
 """What may come up by itself where the host of the machines is busy: their kernel gives its clock up, or waits too long."""
