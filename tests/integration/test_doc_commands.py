@@ -15,10 +15,8 @@ import pytest
 from benchmarks.tuning_errors import Simulated, gains
 from nodetune.tune import document as tuning
 from nodetune.tune import study
+from tests.support.pages import ROOT, WRITTEN
 
-ROOT = Path(__file__).parents[2]
-PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in ("checks.md", "cli.md")]
-PAGES.append(ROOT / "README.md")
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
 SYNTHETIC = ROOT / "tests" / "data" / "synthetic" / "hgx-h200-untuned.json"
 SLURM, MACHINES = "tests/integration/slurm", "tests/machines"
@@ -157,7 +155,7 @@ def run(folder, command):
     )
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if list(blocks(page))], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [page for page in WRITTEN if list(blocks(page))], ids=lambda page: page.stem)
 def test_the_commands_of_a_page_run_as_they_stand_there(page, place, tmp_path):
     folder = tmp_path / "docs"
     shutil.copytree(place, folder)
@@ -175,7 +173,7 @@ def may_be_incomplete(command, done):
 
 
 def test_what_is_deferred_exists_in_docs_and_tests():
-    every = [command for page in PAGES for block in blocks(page) for command in block]
+    every = [command for page in WRITTEN for block in blocks(page) for command in block]
     assert len(every) > 100
     used = {deferred(command) for command in every}
     assert used >= set(DEFERRED)

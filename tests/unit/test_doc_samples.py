@@ -6,7 +6,6 @@ import shlex
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import click
 import pytest
@@ -14,13 +13,8 @@ import yaml
 
 from nodetune.cli import main
 from nodetune.provision import lock
+from tests.support.pages import ROOT, WRITTEN
 
-ROOT = Path(__file__).parents[2]
-GENERATED = ("checks.md", "cli.md")
-PAGES = [
-    ROOT / "README.md",
-    *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in GENERATED),
-]
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
 ENVIRONMENT = {"COLUMNS": "80", "NO_COLOR": "1", "PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 
@@ -40,7 +34,7 @@ def nodetune(*words, cwd=ROOT):
 def yaml_samples():
     return [
         pytest.param(page, text, id=f"{page.stem}-{number}")
-        for page in PAGES
+        for page in WRITTEN
         for number, text in enumerate(samples(page, "yaml"))
     ]
 
@@ -90,7 +84,7 @@ def test_the_readme_states_how_many_findings_it_cuts():
 def command_lines():
     """The commands of the samples: what stands before a gap of two blanks or a comment."""
     found = {}
-    for page in PAGES:
+    for page in WRITTEN:
         for text in samples(page, "", "sh", "console"):
             for line in text.splitlines():
                 command = re.split(r"\s{2,}|\s#|\s>>?\s", line.removeprefix("$ "))[0]

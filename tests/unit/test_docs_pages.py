@@ -1,15 +1,13 @@
 """The pages of the documentation hold together: messages exist, exit codes are told in one place, samples are real."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.support import commandline
+from tests.support.pages import DOCS, ROOT, WRITTEN
 from tests.support.states import STATES
 
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
 ROW = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 SOURCES = [path.read_text("utf-8") for folder in ("nodetune", "playbooks") for path in (ROOT / folder).rglob("*.py")]
 
@@ -29,16 +27,18 @@ def test_every_reason_for_an_unreached_host_is_explained():
 
 
 def test_exit_codes_are_on_one_page_that_others_link_to():
-    pages = [ROOT / "README.md", *(page for page in DOCS.glob("*.md") if page.name not in ("cli.md", "checks.md"))]
-    naming = {page.name for page in pages if re.search(r"exit code", page.read_text("utf-8"), re.IGNORECASE)}
-    linking = {page.name for page in pages if "exit-codes.md" in page.read_text("utf-8")} | {"exit-codes.md"}
+    naming = {page.name for page in WRITTEN if re.search(r"exit code", page.read_text("utf-8"), re.IGNORECASE)}
+    linking = {page.name for page in WRITTEN if "exit-codes.md" in page.read_text("utf-8")} | {"exit-codes.md"}
     assert naming - linking - {"guard.md", "pull.md", "reports.md", "testing-fleet.md"} == set()
     assert len(linking) > 8
 
 
 def test_the_way_of_one_setting_is_at_most_forty_files_that_exist():
     section = (
-        (DOCS / "architecture.md").read_text("utf-8").split("## One setting through the code")[1].split("\n## ")[0]
+        (DOCS / "project" / "architecture.md")
+        .read_text("utf-8")
+        .split("## One setting through the code")[1]
+        .split("\n## ")[0]
     )
     files = []
     for name in re.findall(r"`([\w/]+\.[\w.]+)`", section.split("| --- | --- |")[1]):
