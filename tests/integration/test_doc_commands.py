@@ -1,8 +1,6 @@
 """Every command in the documentation is run as it stands there, or DEFERRED says why not and which test does."""
 
-import json
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -12,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.tuning_errors import Simulated, gains
-from nodetune.tune import document as tuning
-from nodetune.tune import study
-from tests.support.pages import ROOT, WRITTEN
+from tests.support.pages import DOCS, ROOT, WRITTEN
+
+sys.path.insert(0, str(DOCS))
+import samples
 
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
-SYNTHETIC = ROOT / "tests" / "data" / "synthetic" / "hgx-h200-untuned.json"
 SLURM, MACHINES = "tests/integration/slurm", "tests/machines"
 
 pytestmark = pytest.mark.xdist_group("docs")  # they share their hosts
@@ -111,32 +108,8 @@ def place(new_farm, tmp_path_factory):
     )
     (folder / "bin").mkdir()
     farm.script(folder / "bin" / "nodetune", PATIENT.format(python=sys.executable))
-    files(folder)
+    samples.fill(folder)
     return folder
-
-
-def files(folder):
-    facts = json.loads(SYNTHETIC.read_text())
-    for name in ("facts", "monday", "friday", "evidence"):
-        (folder / name).mkdir()
-        for host in ("gpu001", "gpu017"):
-            (folder / name / f"{host}.json").write_text(json.dumps({**facts, "host": host}))
-    shutil.copy(folder / "facts" / "gpu001.json", folder / "golden.json")
-    shutil.copy(folder / "facts" / "gpu017.json", folder / "new.json")
-    for name in ("verify", "before", "after"):
-        shutil.copy(ROOT / "tests" / "data" / "from-0.1" / "verify.json", folder / f"{name}.json")
-    for day in ("monday", "tuesday", "friday"):
-        run(folder, f"nodetune audit --facts {folder}/facts --format json -o {day}.json")
-    run(folder, "nodetune audit --facts facts --format html -o yesterday.html")
-    (folder / "site.yml").write_text(
-        "add:\n  - {id: site-inotify-watches-low, sysctl: fs.inotify.max_user_watches, accept: {at_least: 1}, why: Test.}\n"
-    )
-    for name in ("company", "cluster"):
-        (folder / f"{name}.yml").write_text("checks: {swappiness-high: {accept: {at_most: 10}, set: 10}}\n")
-    (folder / "failed.txt").write_text("gpu001\n")
-    bench = Simulated(random.Random(1), gains(0.05))
-    found = tuning.document(bench, study.tune(bench, 1200), 1200.0)
-    (folder / "tuning-nccl.json").write_text(json.dumps(found))
 
 
 def run(folder, command):

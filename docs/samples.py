@@ -1,0 +1,98 @@
+"""Samples of output on the pages: each command of a console block is run, and what it prints now replaces what is shown.
+
+A line of three dots in a block stands for what is left out: as many lines before and after it are shown as it has.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.tuning_errors import Simulated, gains
+from nodetune.tune import document as tuning
+from nodetune.tune import study
+
+ROOT = Path(__file__).parents[1]
+DATA = ROOT / "tests" / "data"
+BLOCK = re.compile(r"(?<=^```console\n)(?:\$ .*\n)(?:(?!\$ ).*\n)*?(?=```$)", re.MULTILINE)
+MORE = "..."
+SITE_FILE = """add:
+  - {id: site-inotify-watches-low, sysctl: fs.inotify.max_user_watches, accept: {at_least: 1}, why: Test.}
+"""
+
+
+def pages(docs: Path) -> dict[str, str]:
+    """Return name → text, with what commands print today, of each page that has samples."""
+    texts = {page.name: page.read_text("utf-8") for page in docs.glob("*.md")}
+    with tempfile.TemporaryDirectory() as folder:
+        fill(Path(folder))
+        return {
+            name: BLOCK.sub(lambda block: _sample(block[0], Path(folder)), text)
+            for name, text in texts.items()
+            if BLOCK.search(text)
+        }
+
+
+def _sample(block: str, folder: Path) -> str:
+    command, *shown = block.splitlines()
+    return "\n".join([command, *_cut(printed(command[2:], folder), shown)]) + "\n"
+
+
+def _cut(lines: list[str], shown: list[str]) -> list[str]:
+    """Return the lines without those for which three dots stand."""
+    if MORE not in shown:
+        return lines
+    first = shown.index(MORE)
+    last = len(shown) - first - 1
+    return [*lines[:first], MORE, *lines[len(lines) - last :]]
+
+
+def printed(command: str, folder: Path) -> list[str]:
+    """Return what a command prints on a terminal of 80 columns."""
+    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONPATH": str(ROOT), "NODETUNE_CONFIG": ""}
+    program = f'nodetune() {{ {shlex.quote(sys.executable)} -m nodetune "$@"; }}\n'
+    done = subprocess.run(
+        ["bash", "-c", program + command], check=False, env=environment, cwd=folder, capture_output=True, text=True
+    )
+    return [line.rstrip() for line in done.stdout.splitlines()]
+
+
+def fill(folder: Path) -> None:
+    """Write the files of the pages: facts of a tuned host and of one with faults, what was saved of them, site files."""
+    for name, faulty in {"monday": (), "friday": ("gpu017",), "facts": ("gpu017",), "evidence": ("gpu017",)}.items():
+        (folder / name).mkdir()
+        for host in ("gpu001", "gpu017"):
+            _write(folder / name / f"{host}.json", _facts(host, "untuned" if host in faulty else "tuned"))
+    shutil.copy(folder / "facts" / "gpu001.json", folder / "golden.json")
+    shutil.copy(folder / "facts" / "gpu017.json", folder / "new.json")
+    for name in ("verify", "before", "after"):
+        shutil.copy(DATA / "from-0.1" / "verify.json", folder / f"{name}.json")
+    for day in ("monday", "friday"):
+        printed(f"nodetune audit --facts {day} --format json -o {day}.json", folder)
+    shutil.copy(folder / "friday.json", folder / "tuesday.json")
+    printed("nodetune audit --facts monday --format html -o yesterday.html", folder)
+    (folder / "site.yml").write_text(SITE_FILE)
+    for name in ("company", "cluster"):
+        (folder / f"{name}.yml").write_text("checks: {swappiness-high: {accept: {at_most: 10}, set: 10}}\n")
+    (folder / "failed.txt").write_text("gpu001\n")
+    bench = Simulated(random.Random(1), gains(0.05))  # noqa: S311 (no secrets: figures to show)
+    _write(folder / "tuning-nccl.json", tuning.document(bench, study.tune(bench, 1200), 1200.0))
+
+
+def _facts(host: str, state: str) -> dict[str, Any]:
+    facts = json.loads((DATA / "synthetic" / f"hgx-h200-{state}.json").read_text("utf-8"))
+    return {**facts, "host": host, "about": {**facts["about"], "time": int(time.time())}}
+
+
+def _write(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content), "utf-8")
