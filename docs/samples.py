@@ -26,6 +26,13 @@ ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data"
 BLOCK = re.compile(r"(?<=^```console\n)(?:\$ .*\n)(?:(?!\$ ).*\n)*?(?=```$)", re.MULTILINE)
 MORE = "..."
+TYPOS = """checks:
+  swappiness-hihg: {severity: info}
+  dirty-limit-high: {accept: {at_most: 4GiB}, set: 8GiB}
+waivers:
+  - {id: fan-failed, hosts: gpu017, reason: RMA 4711, owner: jo@example.org, until: 2024-05-31}
+"""
+HOSTS = ("gpu001", "gpu002", "gpu003", "gpu004", "gpu017")
 SITE_FILE = """add:
   - {id: site-inotify-watches-low, sysctl: fs.inotify.max_user_watches, accept: {at_least: 1}, why: Test.}
 """
@@ -62,7 +69,13 @@ def printed(command: str, folder: Path) -> list[str]:
     environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONPATH": str(ROOT), "NODETUNE_CONFIG": ""}
     program = f'nodetune() {{ {shlex.quote(sys.executable)} -m nodetune "$@"; }}\n'
     done = subprocess.run(
-        ["bash", "-c", program + command], check=False, env=environment, cwd=folder, capture_output=True, text=True
+        ["bash", "-c", program + command],
+        check=False,
+        env=environment,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     return [line.rstrip() for line in done.stdout.splitlines()]
 
@@ -71,19 +84,22 @@ def fill(folder: Path) -> None:
     """Write the files of the pages: facts of a tuned host and of one with faults, what was saved of them, site files."""
     for name, faulty in {"monday": (), "friday": ("gpu017",), "facts": ("gpu017",), "evidence": ("gpu017",)}.items():
         (folder / name).mkdir()
-        for host in ("gpu001", "gpu017"):
+        for host in HOSTS:
             _write(folder / name / f"{host}.json", _facts(host, "untuned" if host in faulty else "tuned"))
     shutil.copy(folder / "facts" / "gpu001.json", folder / "golden.json")
     shutil.copy(folder / "facts" / "gpu017.json", folder / "new.json")
-    for name in ("verify", "before", "after"):
-        shutil.copy(DATA / "from-0.1" / "verify.json", folder / f"{name}.json")
+    shutil.copy(DATA / "from-0.1" / "verify.json", folder / "verify.json")
+    _write(folder / "before.json", _measured_again({}))
+    _write(folder / "after.json", _measured_again({"local": 0.93}))
     for day in ("monday", "friday"):
         printed(f"nodetune audit --facts {day} --format json -o {day}.json", folder)
     shutil.copy(folder / "friday.json", folder / "tuesday.json")
     printed("nodetune audit --facts monday --format html -o yesterday.html", folder)
+    shutil.copytree(DATA / "from-0.1" / "runs", folder / "runs")
     (folder / "site.yml").write_text(SITE_FILE)
     for name in ("company", "cluster"):
         (folder / f"{name}.yml").write_text("checks: {swappiness-high: {accept: {at_most: 10}, set: 10}}\n")
+    (folder / "typos.yml").write_text(TYPOS)
     (folder / "failed.txt").write_text("gpu001\n")
     bench = Simulated(random.Random(1), gains(0.05))  # noqa: S311 (no secrets: figures to show)
     _write(folder / "tuning-nccl.json", tuning.document(bench, study.tune(bench, 1200), 1200.0))
@@ -92,6 +108,16 @@ def fill(folder: Path) -> None:
 def _facts(host: str, state: str) -> dict[str, Any]:
     facts = json.loads((DATA / "synthetic" / f"hgx-h200-{state}.json").read_text("utf-8"))
     return {**facts, "host": host, "about": {**facts["about"], "time": int(time.time())}}
+
+
+def _measured_again(changed: dict[str, float]) -> dict[str, Any]:
+    """Return a result of five runs. `changed` has metrics with the factor by which their figures differ."""
+    found: dict[str, Any] = json.loads((DATA / "from-0.1" / "verify.json").read_text("utf-8"))
+    noise = random.Random(len(changed))  # noqa: S311 (no secrets: figures to show)
+    for each in (one for host in found["hosts"] for one in host["measurements"] if "runs" in one):
+        middle = each["value"] * changed.get(each["metric"], 1)
+        each["runs"] = [[middle * noise.gauss(1, 0.002) for _ in range(5)] for _ in range(5)]
+    return found
 
 
 def _write(path: Path, content: object) -> None:
