@@ -1,5 +1,6 @@
 """The pages of the documentation: generated ones, and those that people write, some of them about the project itself."""
 
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -13,3 +14,8 @@ READERS = [page for page in WRITTEN if page.parent.name != "project"]
 def name(page):
     """The path of a page in the repository."""
     return page.relative_to(ROOT).as_posix()
+
+
+def prose(page):
+    """The text of a page without its blocks of code."""
+    return re.sub(r"^( *)```.*?^\1```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)

@@ -13,7 +13,7 @@ import yaml
 
 from nodetune.cli import main
 from nodetune.provision import lock
-from tests.support.pages import ROOT, WRITTEN
+from tests.support.pages import ROOT, WRITTEN, prose
 
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
 ENVIRONMENT = {"COLUMNS": "80", "NO_COLOR": "1", "PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
@@ -82,10 +82,11 @@ def test_the_readme_states_how_many_findings_it_cuts():
 
 
 def command_lines():
-    """The commands of the samples: what stands before a gap of two blanks or a comment."""
+    """The commands of samples and of the text: what stands before a gap of two blanks or a comment."""
     found = {}
     for page in WRITTEN:
-        for text in samples(page, "", "sh", "console"):
+        inline = "\n".join(" ".join(code.split()) for code in re.findall(r"`(nodetune [^`|]+)`", prose(page)))
+        for text in (*samples(page, "", "sh", "text", "console"), inline):
             for line in text.splitlines():
                 command = re.split(r"\s{2,}|\s#|\s>>?\s", line.removeprefix("$ "))[0]
                 command = re.sub(r"^(?:[A-Z_]+=\S+ )*(?:salloc (?:-\S+ )*)?(?=nodetune )", "", command)
@@ -98,7 +99,7 @@ def command_lines():
 def test_a_command_in_the_docs_is_one_that_nodetune_takes(line):
     words = shlex.split(line)[1:]
     command, context = main.group, click.Context(main.group, info_name="nodetune")
-    while isinstance(command, click.Group) and (words or not command.invoke_without_command):
+    while isinstance(command, click.Group) and words:
         name, found, words = command.resolve_command(context, words)
         assert found is not None, f"{line}: there is no such command"
         command, context = found, click.Context(found, info_name=name, parent=context)
