@@ -34,8 +34,13 @@ waivers:
 """
 HOSTS = ("gpu001", "gpu002", "gpu003", "gpu004", "gpu017")
 SITE_FILE = """add:
-  - {id: site-inotify-watches-low, sysctl: fs.inotify.max_user_watches, accept: {at_least: 1}, why: Test.}
+  - {id: site-inotify-watches-low, sysctl: fs.inotify.max_user_watches, accept: {at_least: 1048576}, set: 1048576,
+     severity: medium, why: Data loaders watch many files.}
 """
+WATCHES = {
+    "sysctl.fs.inotify.max_user_watches": {"value": 65536},
+    "persisted.sysctl.fs.inotify.max_user_watches": {"absent": "no file sets it"},
+}
 
 
 def pages(docs: Path) -> dict[str, str]:
@@ -43,19 +48,20 @@ def pages(docs: Path) -> dict[str, str]:
     texts = {page.name: page.read_text("utf-8") for page in docs.glob("*.md")}
     with tempfile.TemporaryDirectory() as folder:
         fill(Path(folder))
-        return {
-            name: BLOCK.sub(lambda block: _sample(block[0], Path(folder)), text)
-            for name, text in texts.items()
-            if BLOCK.search(text)
-        }
+        return {name: current(text, Path(folder)) for name, text in texts.items() if BLOCK.search(text)}
+
+
+def current(text: str, folder: Path) -> str:
+    """Return a page with what its commands print in this folder."""
+    return BLOCK.sub(lambda block: _sample(block[0], folder), text)
 
 
 def _sample(block: str, folder: Path) -> str:
     command, *shown = block.splitlines()
-    return "\n".join([command, *_cut(printed(command[2:], folder), shown)]) + "\n"
+    return "\n".join([command, *cut(printed(command[2:], folder), shown)]) + "\n"
 
 
-def _cut(lines: list[str], shown: list[str]) -> list[str]:
+def cut(lines: list[str], shown: list[str]) -> list[str]:
     """Return the lines without those for which three dots stand."""
     if MORE not in shown:
         return lines
@@ -82,10 +88,12 @@ def printed(command: str, folder: Path) -> list[str]:
 
 def fill(folder: Path) -> None:
     """Write the files of the pages: facts of a tuned host and of one with faults, what was saved of them, site files."""
-    for name, faulty in {"monday": (), "friday": ("gpu017",), "facts": ("gpu017",), "evidence": ("gpu017",)}.items():
+    for name, faulty in {"monday": "", "friday": "gpu017", "facts": "gpu017"}.items():
         (folder / name).mkdir()
         for host in HOSTS:
-            _write(folder / name / f"{host}.json", _facts(host, "untuned" if host in faulty else "tuned"))
+            _write(folder / name / f"{host}.json", _facts(host, "untuned" if host == faulty else "tuned"))
+    (folder / "evidence").mkdir()
+    shutil.copy(folder / "facts" / "gpu017.json", folder / "evidence")
     shutil.copy(folder / "facts" / "gpu001.json", folder / "golden.json")
     shutil.copy(folder / "facts" / "gpu017.json", folder / "new.json")
     shutil.copy(DATA / "from-0.1" / "verify.json", folder / "verify.json")
@@ -107,7 +115,8 @@ def fill(folder: Path) -> None:
 
 def _facts(host: str, state: str) -> dict[str, Any]:
     facts = json.loads((DATA / "synthetic" / f"hgx-h200-{state}.json").read_text("utf-8"))
-    return {**facts, "host": host, "about": {**facts["about"], "time": int(time.time())}}
+    about = {**facts["about"], "time": int(time.time())}
+    return {**facts, "host": host, "about": about, "facts": {**facts["facts"], **WATCHES}}
 
 
 def _measured_again(changed: dict[str, float]) -> dict[str, Any]:

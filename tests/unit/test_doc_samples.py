@@ -13,7 +13,10 @@ import yaml
 
 from nodetune.cli import main
 from nodetune.provision import lock
-from tests.support.pages import ROOT, WRITTEN, prose
+from tests.support.pages import DOCS, ROOT, WRITTEN, prose
+
+sys.path.insert(0, str(DOCS))
+import samples as page_samples
 
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
 ENVIRONMENT = {"COLUMNS": "80", "NO_COLOR": "1", "PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
@@ -109,3 +112,20 @@ def test_a_command_in_the_docs_is_one_that_nodetune_takes(line):
             option = known.get(word.split("=")[0])
             assert option is not None, f"{line}: nodetune {command.name} has no option {word}"
             assert not getattr(option, "hidden", False), f"{line}: {word} is an old name"
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        ([], ["one", "two", "three", "four"]),
+        (["old", "..."], ["one", "..."]),
+        (["old", "...", "older", "oldest"], ["one", "...", "three", "four"]),
+    ],
+)
+def test_three_dots_in_a_sample_are_for_lines_left_out(shown, expected):
+    assert page_samples.cut(["one", "two", "three", "four"], shown) == expected
+
+
+def test_a_sample_shows_what_its_command_prints_now(tmp_path):
+    page = "```console\n$ echo new\nold\n```\n\n```sh\necho kept\n```\n"
+    assert page_samples.current(page, tmp_path) == page.replace("old", "new")
