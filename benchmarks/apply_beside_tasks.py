@@ -1,5 +1,5 @@
 """Measures the Ansible part of an apply beside a playbook that makes the same changes by one task of ansible.builtin each, and both
-again with nothing left to do: files, values and units, on two virtual machines (root, QEMU: see docs/testing-fleet.md). At its
+again with nothing left to do: files, values and units, on two virtual machines (root, QEMU: see docs/project/testing-fleet.md). At its
 smallest it changes files only, in two throw-away copies of this machine's file system (root)."""
 
 import contextlib

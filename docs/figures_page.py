@@ -1,4 +1,4 @@
-"""The shipped figures as Markdown, with their suites and what has no figure: the text of docs/figures.md."""
+"""The shipped figures as Markdown, with their suites and what has no figure: the text of docs/project/figures.md."""
 
 from __future__ import annotations
 

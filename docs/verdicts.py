@@ -29,7 +29,7 @@ Each check of these severities with its sources, with what looks like its fault 
 prove both. The unit tests judge every case and audit every machine named here.
 
 - **gates**: whether the guard holds a job for it, and if not, why. High checks do not gate. `gate: true` in a
-  [site file](site-files.md) changes that, except for checks that need the table of GPU models: it is not on the nodes.
+  [site file](../site-files.md) changes that, except for checks that need the table of GPU models: it is not on the nodes.
 - **found on**: a recorded or synthetic machine with this finding (`tests/data/corpus`, `tests/data/synthetic`), or the
   facts that fail in the check's file in `tests/data/cases`.
 - **not found on**: the case of that file with the healthy exception, and how many of the {machines} recorded machines

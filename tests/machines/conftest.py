@@ -1,4 +1,4 @@
-"""Fixtures over virtual machines; tests of this folder are slow. See docs/testing-fleet.md."""
+"""Fixtures over virtual machines; tests of this folder are slow. See docs/project/testing-fleet.md."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""python -m tests.machines.suite [--all]: run the tests on virtual machines that this tree needs. See docs/testing-fleet.md.
+"""python -m tests.machines.suite [--all]: run the tests on virtual machines that this tree needs. See docs/project/testing-fleet.md.
 
 passed.json records each file of tests that passed whole: hashes of the file, of what the proofs of its fixes rest on
 (proofs.py), and of the rooms in dependencies.yml. A file that changed, or of which a proof is stale, runs again; the short

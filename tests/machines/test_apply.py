@@ -232,7 +232,7 @@ def test_every_step_is_fixed_and_nothing_fixable_is_left(nodetune, plan, applied
     outcomes = {step["check"]: (step["outcome"], step["reason"]) for step in applied.told["steps"]}
     assert {check: told for check, told in outcomes.items() if told != ("fixed", "")} == {}
     assert set(outcomes) == {step["check"] for step in plan["steps"]}
-    assert set((UNTUNED / "fixed.txt").read_text().split()) <= set(outcomes)  # docs/coverage.md says so
+    assert set((UNTUNED / "fixed.txt").read_text().split()) <= set(outcomes)  # docs/project/coverage.md says so
     audited = json.loads(nodetune.record(applied.run, "after.json").read_text())
     left = [each["check"] for host in audited["hosts"] for each in host["findings"] if each["status"] == "fail"]
     assert set(left) <= {each["check"] for each in applied.told["by_hand"]} | OF_EMULATION

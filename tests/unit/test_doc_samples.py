@@ -6,7 +6,6 @@ import shlex
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import click
 import pytest
@@ -14,13 +13,11 @@ import yaml
 
 from nodetune.cli import main
 from nodetune.provision import lock
+from tests.support.pages import DOCS, ROOT, WRITTEN, prose
 
-ROOT = Path(__file__).parents[2]
-GENERATED = ("checks.md", "cli.md")
-PAGES = [
-    ROOT / "README.md",
-    *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in GENERATED),
-]
+sys.path.insert(0, str(DOCS))
+import samples as page_samples
+
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
 ENVIRONMENT = {"COLUMNS": "80", "NO_COLOR": "1", "PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 
@@ -40,7 +37,7 @@ def nodetune(*words, cwd=ROOT):
 def yaml_samples():
     return [
         pytest.param(page, text, id=f"{page.stem}-{number}")
-        for page in PAGES
+        for page in WRITTEN
         for number, text in enumerate(samples(page, "yaml"))
     ]
 
@@ -88,10 +85,11 @@ def test_the_readme_states_how_many_findings_it_cuts():
 
 
 def command_lines():
-    """The commands of the samples: what stands before a gap of two blanks or a comment."""
+    """The commands of samples and of the text: what stands before a gap of two blanks or a comment."""
     found = {}
-    for page in PAGES:
-        for text in samples(page, "", "sh", "console"):
+    for page in WRITTEN:
+        inline = "\n".join(" ".join(code.split()) for code in re.findall(r"`(nodetune [^`|]+)`", prose(page)))
+        for text in (*samples(page, "", "sh", "text", "console"), inline):
             for line in text.splitlines():
                 command = re.split(r"\s{2,}|\s#|\s>>?\s", line.removeprefix("$ "))[0]
                 command = re.sub(r"^(?:[A-Z_]+=\S+ )*(?:salloc (?:-\S+ )*)?(?=nodetune )", "", command)
@@ -104,7 +102,7 @@ def command_lines():
 def test_a_command_in_the_docs_is_one_that_nodetune_takes(line):
     words = shlex.split(line)[1:]
     command, context = main.group, click.Context(main.group, info_name="nodetune")
-    while isinstance(command, click.Group):
+    while isinstance(command, click.Group) and words:
         name, found, words = command.resolve_command(context, words)
         assert found is not None, f"{line}: there is no such command"
         command, context = found, click.Context(found, info_name=name, parent=context)
@@ -114,3 +112,20 @@ def test_a_command_in_the_docs_is_one_that_nodetune_takes(line):
             option = known.get(word.split("=")[0])
             assert option is not None, f"{line}: nodetune {command.name} has no option {word}"
             assert not getattr(option, "hidden", False), f"{line}: {word} is an old name"
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        ([], ["one", "two", "three", "four"]),
+        (["old", "..."], ["one", "..."]),
+        (["old", "...", "older", "oldest"], ["one", "...", "three", "four"]),
+    ],
+)
+def test_three_dots_in_a_sample_are_for_lines_left_out(shown, expected):
+    assert page_samples.cut(["one", "two", "three", "four"], shown) == expected
+
+
+def test_a_sample_shows_what_its_command_prints_now(tmp_path):
+    page = "```console\n$ echo new\nold\n```\n\n```sh\necho kept\n```\n"
+    assert page_samples.current(page, tmp_path) == page.replace("old", "new")

@@ -10,14 +10,12 @@ import subprocess
 import sys
 import threading
 from html import unescape
-from pathlib import Path
 
 import pytest
 
 from nodetune import checks
+from tests.support.pages import DOCS, ROOT
 from tests.unit.report.test_report_html import PATIENCE, browser
-
-ROOT = Path(__file__).parents[2]
 
 pytestmark = [
     pytest.mark.slow,
@@ -41,8 +39,8 @@ def read(page):
 
 def test_every_documentation_file_has_a_page_and_is_linked(site):
     start = read(site / "index.html")
-    pages = [page.stem for page in (ROOT / "docs").glob("*.md")]
-    assert {"index", "apply", "cli"} <= set(pages)
+    pages = [page.relative_to(DOCS).with_suffix("").as_posix() for page in DOCS.rglob("*.md")]
+    assert {"index", "apply", "cli", "checks/gpu", "project/coverage"} <= set(pages)
     assert [page for page in pages if not (site / f"{page}.html").exists()] == []
     assert [page for page in pages if f'href="{page}.html' not in start] in ([], ["index"])
 

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import pages
+
 ROOT = Path(__file__).parents[2]
 SOURCES = ("nodetune", "playbooks", "templates", "docs")
 TEXTS = {".py", ".md", ".yml", ".j2", ".js", ".css", ".html", ".sh", ".txt", ".rules", ".conf"}
-GENERATED = {"docs/checks.md", "docs/cli.md", "docs/coverage.md", "docs/verdicts.md"}
-"""Written from the docstrings and help texts that are searched anyway."""
-
 RETIRED = {
     "anew": "again",
     "at hand": "available",
@@ -143,7 +142,7 @@ def places(root):
     found = set()
     for path in files(root):
         name = path.relative_to(root).as_posix()
-        if name not in GENERATED:
+        if path not in pages.GENERATED:  # their texts are those of files that are searched anyway
             found |= {(name, word) for word in words_in(f"{name}\n{path.read_text('utf-8')}")}
     for path in (root / "tests").rglob("*.py"):
         name = path.relative_to(root).as_posix()

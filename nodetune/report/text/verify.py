@@ -150,7 +150,10 @@ class Printer:
         ]
         if any(each.status == UNKNOWN and each.expected for each in unproven):
             self._lines.line(
-                ("in parentheses: a figure too loose to prove that the hardware is good (docs/figures.md)", "dim")
+                (
+                    "in parentheses: a figure too loose to prove that the hardware is good (docs/project/figures.md)",
+                    "dim",
+                )
             )
         if self._propose and keepable(self._verifications):
             self._keep()
