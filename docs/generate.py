@@ -28,6 +28,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]  # mkdocs loads this file by its pa
 import covered  # noqa: E402
 import figures_page  # noqa: E402
 import measurements_page  # noqa: E402
+import pictures  # noqa: E402
 import samples  # noqa: E402
 import verdicts  # noqa: E402
 
@@ -81,6 +82,7 @@ def pages() -> dict[str, str]:
         "project/figures.md": figures_page.page(),
         "project/verdicts.md": verdicts.page(),
         **samples.pages(HERE),
+        **pictures.drawn(),
         "../README.md": readme(),
     }
 

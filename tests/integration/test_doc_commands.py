@@ -37,6 +37,8 @@ DEFERRED = {
     ),
     r".* -[il] '?gpu[\[0-9]": ("tests/integration/test_logins.py", "names hosts that are not here"),
     r"make|\. \.venv": (".ci/wheel", "sets up a checkout: CI does this first"),
+    r"kill|echo|rm -r /tmp/fleet": ("tests/integration/test_tutorial.py", "ends the tutorial's own sshds"),
+    r"pipx": (".ci/wheel", "installs nodetune"),
     r"sudo|python -m tests\.machines|rm -r ~": (f"{MACHINES}/test_short_story.py", "starts virtual machines"),
     r"pytest|pip install": ("tests/unit/pytest_plugin", "installs packages; a test of pytest runs the plugin"),
     r"eval|nodetune completion": ("tests/unit/cli/test_completion.py", "changes the shell"),
