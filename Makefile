@@ -90,6 +90,10 @@ write: $(VENV)/ready-dev  ## write what is generated: pages of docs/, the synthe
 	$(BIN)/python docs/generate.py
 	$(BIN)/python -m tests.data.synthetic.build --write
 
+.PHONY: pictures
+pictures: $(VENV)/ready-dev  ## take the pictures of the HTML page again, with Chromium
+	PYTHONPATH=. $(BIN)/python docs/pictures.py
+
 .PHONY: check
 check: $(VENV)/ready-dev  ## the checks of one area, in under a minute: make check AREA=memory
 	@$(BIN)/python -m tests.area $(AREA)
