@@ -1,4 +1,4 @@
-"""The README and the pictures of the pages: one screen, links that lead somewhere, pictures of what is printed today."""
+"""The README and the pictures of the pages: one screen that says for whom, and pictures of what is printed today."""
 
 import re
 from html import unescape
@@ -14,12 +14,6 @@ SHOWN = [(page, path) for page in EVERY for path in re.findall(r"!\[[^\]]+\]\(([
 def test_the_readme_is_one_screen_that_says_for_whom_it_is():
     assert len(README.splitlines()) <= 75
     assert re.search(r"^\*\*nodetune .+ NVIDIA GPU servers on Linux\*\*", README, re.MULTILINE)
-
-
-def test_links_of_the_readme_lead_to_files():
-    links = re.findall(r"\]\((?!https?:)([^)#\s]+)", README)
-    assert len(links) > 10
-    assert [link for link in links if not (ROOT / link).exists()] == []
 
 
 @pytest.mark.parametrize(("page", "path"), SHOWN, ids=lambda value: getattr(value, "name", value))
