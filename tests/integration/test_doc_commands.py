@@ -31,10 +31,6 @@ DEFERRED = {
         "measures for minutes",
     ),
     r"nodetune tune (nccl|gpu)": ("tests/unit/cli/test_tune_nccl.py", "wants GPUs: simulated ones"),
-    r"nodetune tune (tcp|storage)": (
-        "tests/integration/test_tune_hosts.py",
-        "changes hosts: namespaces and a loop disk",
-    ),
     r".* -[il] '?gpu[\[0-9]": ("tests/integration/test_logins.py", "names hosts that are not here"),
     r"make|\. \.venv": (".ci/wheel", "sets up a checkout: CI does this first"),
     r"kill|echo|rm -r /tmp/fleet": ("tests/integration/test_tutorial.py", "ends the tutorial's own sshds"),
