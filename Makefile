@@ -44,7 +44,7 @@ docs: $(VENV)/ready-dev
 	$(BIN)/python docs/generate.py --check
 
 site: $(VENV)/ready-dev  ## the documentation as a site, in build/site
-	$(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 # Twice as many at a time as there are CPUs: half of their time tests wait. Without make's own variables: a make in a
 # test would look for the job server of this one.
@@ -89,6 +89,10 @@ clean:
 write: $(VENV)/ready-dev  ## write what is generated: pages of docs/, the synthetic machines of the tests
 	$(BIN)/python docs/generate.py
 	$(BIN)/python -m tests.data.synthetic.build --write
+
+.PHONY: pictures
+pictures: $(VENV)/ready-dev  ## take the pictures of the HTML page again, with Chromium
+	PYTHONPATH=. $(BIN)/python docs/pictures.py
 
 .PHONY: check
 check: $(VENV)/ready-dev  ## the checks of one area, in under a minute: make check AREA=memory

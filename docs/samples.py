@@ -108,6 +108,7 @@ def fill(folder: Path) -> None:
     for name in ("company", "cluster"):
         (folder / f"{name}.yml").write_text("checks: {swappiness-high: {accept: {at_most: 10}, set: 10}}\n")
     (folder / "typos.yml").write_text(TYPOS)
+    shutil.copytree(DATA / "synthetic", folder / "tests" / "data" / "synthetic", ignore=shutil.ignore_patterns("*.py"))
     (folder / "failed.txt").write_text("gpu001\n")
     bench = Simulated(random.Random(1), gains(0.05))  # noqa: S311 (no secrets: figures to show)
     _write(folder / "tuning-nccl.json", tuning.document(bench, study.tune(bench, 1200), 1200.0))

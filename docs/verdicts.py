@@ -60,6 +60,11 @@ def page() -> str:
     return "".join(parts)
 
 
+def machines() -> int:
+    """Return how many machines were recorded."""
+    return len(_recorded())
+
+
 def proven() -> str:
     """Return what the audits of the recorded machines prove, and how few of their verdicts that is."""
     statuses = Counter(status for machine in _recorded().values() for status in machine.values())

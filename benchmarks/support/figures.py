@@ -1,8 +1,9 @@
-"""The figures of the README: benchmarks/figures.yml, which the benchmarks write, and the table that is made from it."""
+"""The figures of benchmarks/figures.yml, which the benchmarks write: the table of docs/project/benchmarks.md and four lines of the README."""
 
 import datetime
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -43,10 +44,20 @@ def _gpus():
 
 
 def table():
-    """Return the table of the README. A row that was never measured is left out."""
+    """Return all rows as a table. A row that was never measured is left out."""
     lines = [
         f"| {row['what']} | {row['figure']} | `{row['command']}` | {row['date']} | {row['machine']} |\n"
         for row in rows().values()
         if "figure" in row
     ]
-    return f"\n{HEAD}{''.join(lines)}\n"
+    return HEAD + "".join(lines)
+
+
+def for_readme():
+    """Return the rows with a text for the README, its {} filled with the parts of the figure."""
+    lines = [
+        f"- {row['readme'].format(*re.split('[,;] ', row['figure']))} ({row['machine']}, {row['date']})\n"
+        for row in rows().values()
+        if "readme" in row
+    ]
+    return "\n" + "".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""What holds of all benchmarks without running them: their help, their rows in the README, how a figure is recorded."""
+"""What holds of all benchmarks without running them: their help, their rows in the tables, how a figure is recorded."""
 
 import importlib
 import re
@@ -24,19 +24,30 @@ def test_the_help_of_a_benchmark_is_one_paragraph(name):
     assert re.fullmatch(r"[A-Z][^\n]{80,}\.", command.help)
 
 
-def test_every_benchmark_has_a_command_in_the_readme():
+def test_every_benchmark_has_a_command_in_the_table():
     words = [shlex.split(row["command"]) for row in figures.rows().values()]
     assert {Path(each[1]).stem for each in words if each[1].startswith("benchmarks/")} == set(every.NAMES)
     assert all((ROOT / each[1]).is_file() for each in words if each[1].startswith("benchmarks/"))
 
 
-def test_the_readme_has_each_measured_figure_with_date_and_machine():
-    lines = (ROOT / "README.md").read_text("utf-8").splitlines()
+def test_the_table_has_each_measured_figure_with_date_and_machine():
+    lines = (ROOT / "docs" / "project" / "benchmarks.md").read_text("utf-8").splitlines()
     measured = [row for row in figures.rows().values() if "figure" in row]
     assert len(measured) >= 15
     for row in measured:
         ending = f"| {row['figure']} | `{row['command']}` | {row['date']} | {row['machine']} |"
         assert f"| {row['what']} {ending}" in lines
+
+
+def test_the_readme_has_four_figures_with_date_and_machine():
+    lines = re.findall(
+        r"^- \*\*.+$", (ROOT / "README.md").read_text("utf-8").partition("<!-- figures -->")[2], re.MULTILINE
+    )
+    shown = [row for row in figures.rows().values() if "readme" in row]
+    assert len(lines) == len(shown) == 4
+    for line, row in zip(lines, shown, strict=True):
+        assert re.search(r"\*\*(.+?)\*\*", line)[1] in row["figure"]
+        assert line.endswith(f"({row['machine']}, {row['date']})")
 
 
 def test_a_new_figure_changes_its_own_row_and_says_when_and_where(tmp_path):

@@ -64,26 +64,6 @@ def test_the_lock_file_in_the_docs_is_valid(tmp_path):
     assert lock.read(tmp_path / "versions.lock")["debian-12-x86_64"].driver == "580.159.04"
 
 
-def test_the_audit_in_the_readme_is_real_output():
-    shown = samples(ROOT / "README.md", "console")[0].splitlines()
-    assert shown[0].startswith("$ nodetune audit --facts h100-x2")
-    code, output, _problems = nodetune("audit", "--facts", "h100-x2")
-    printed = output.splitlines()
-    assert code == 1, "findings; nothing is unknown: the recording has all facts"
-    place = 0
-    for line in shown[1:]:
-        assert line in printed[place:], f"nodetune prints no such line (any more): {line!r}"
-        place = printed.index(line, place) + 1
-
-
-def test_the_readme_states_how_many_findings_it_cuts():
-    shown = samples(ROOT / "README.md", "console")[0]
-    counted = sum(map(int, re.findall(r"(\d+) (?:critical|high|medium|low|info)\b", shown.partition("audited:")[2])))
-    kept = len(re.findall(r"^(?:critical|high|medium|low|info) {2,}", shown, re.MULTILINE))
-    numbers = ("no", "one", "two", "three", "four", "five", "six")
-    assert f"{numbers[counted - kept]} findings are cut here" in shown
-
-
 def command_lines():
     """The commands of samples and of the text: what stands before a gap of two blanks or a comment."""
     found = {}

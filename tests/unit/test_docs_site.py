@@ -4,6 +4,7 @@ import functools
 import http.server
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -20,7 +21,7 @@ from tests.unit.report.test_report_html import PATIENCE, browser
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.xdist_group("site"),
-    pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="mkdocs is not installed"),
+    pytest.mark.skipif(importlib.util.find_spec("material") is None, reason="mkdocs-material is not installed"),
 ]
 
 
@@ -28,7 +29,8 @@ pytestmark = [
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(words, cwd=ROOT, env=quiet, capture_output=True, text=True)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
     return folder
 
@@ -80,9 +82,7 @@ def test_the_program_that_writes_pages_is_not_on_the_site(site):
 
 
 def test_every_check_is_found_by_the_search_index(site):
-    found = json.loads(read(site / "search" / "index.js").removeprefix("const searchIndex = ").removesuffix(";"))[
-        "docs"
-    ]
+    found = json.loads(read(site / "search" / "search_index.js").removeprefix("var __index = "))["docs"]
     assert {check.id for check in checks.load_all()} <= {each["title"] for each in found}
 
 
@@ -114,22 +114,32 @@ def wait(driver, condition, message):
 @pytest.mark.parametrize("place", ["disk", "server"])
 def test_searching_for_a_check_leads_to_it(site, server, driver, place):
     root = f"file://{site}" if place == "disk" else server
-    driver.get(f"{root}/search.html?q=memlock-limited")
-    first = "document.querySelector('#mkdocs-search-results a')"
-    wait(driver, lambda page: page.execute_script(f"return {first} !== null"), "no result")
-    assert driver.execute_script(f"return {first}.href") == f"{root}/checks/limits.html#memlock-limited"
+    driver.get(f"{root}/index.html?q=memlock-limited")
+    links = "return [...document.querySelectorAll('.md-search-result__link')].map((link) => link.href).filter((address) => address.includes('#'))"
+    wait(driver, lambda page: page.execute_script(links), "no result")
+    found = driver.execute_script(links)[0]
+    assert re.sub(r"\?[^#]*", "", found) == f"{root}/checks/limits.html#memlock-limited"
+
+
+@in_browser
+@pytest.mark.parametrize(("scheme", "theme"), [("dark", "slate"), ("light", "default")])
+def test_the_site_is_dark_where_the_system_is(site, driver, scheme, theme):
+    wanted = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
+    driver.get(f"file://{site}/index.html")
+    assert driver.find_element("tag name", "body").get_attribute("data-md-color-scheme") == theme
 
 
 @in_browser
 def test_a_search_takes_plain_words_and_says_if_nothing_fits(site, driver):
-    driver.get(f"file://{site}/search.html?q=zzqx:~*")
-    box = "return document.getElementById('mkdocs-search-results').innerText"
-    wait(driver, lambda page: page.execute_script(box).strip() == "No results found", "it hangs")
+    driver.get(f"file://{site}/index.html?q=zzqx:~*")
+    box = "return document.querySelector('.md-search-result__meta').innerText"
+    wait(driver, lambda page: page.execute_script(box).strip() == "No matching documents", "it hangs")
 
 
 @in_browser
 def test_no_table_is_cut_off_and_no_page_exceeds_a_phone(site, driver):
-    pages = [page for page in sorted(site.rglob("*.html")) if page.name not in ("404.html", "search.html")]
+    pages = [page for page in sorted(site.rglob("*.html")) if page.name != "404.html"]
     for width, cut in ((1280, True), (390, False)):
         device = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", device)
@@ -137,11 +147,15 @@ def test_no_table_is_cut_off_and_no_page_exceeds_a_phone(site, driver):
             driver.get(f"file://{page}")
             wide = "return document.documentElement.scrollWidth <= innerWidth"
             tables = (
-                "return [...document.querySelectorAll('.rst-content table')].filter((table) =>"
-                "table.parentElement.scrollWidth > table.parentElement.clientWidth).map((table) => table.innerText)"
+                "return [...document.querySelectorAll('.md-content table')].filter((table) =>"
+                "table.scrollWidth > table.closest('.md-content__inner').clientWidth).map((table) => table.innerText)"
             )
             assert driver.execute_script(wide), (width, page)
             assert not cut or driver.execute_script(tables) == [], (width, page)
+    sent = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    asked = [each["params"]["request"]["url"] for each in sent if each["method"] == "Network.requestWillBeSent"]
+    assert f"file://{site}/index.html" in asked
+    assert [address for address in asked if re.match(r"https?://(?!127\.0\.0\.1:)", address)] == []
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

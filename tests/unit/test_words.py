@@ -58,7 +58,6 @@ FOREIGN = (" thread siblings ", " core siblings ", " object hook ", " waves coun
 """Names of the kernel, of Python and of cuBLASLt that look like retired words."""
 
 KEPT = {
-    "README.md": {"beside"},
     "CHANGELOG.md": {"blind", "by hand", "hook|hooks", "slurm install", "sibling|siblings"},
     "docs/guard.md": {"blind", "stray|strays"},
     "nodetune/remediation/document.py": {"by hand", "rehearsal|rehearse|rehearses|rehearsed"},
