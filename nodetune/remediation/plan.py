@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nodetune.api.lines import FREE
 from nodetune.api.model import DISRUPTIONS, Check, Finding, HostFacts, HostResult, disruption_name, fix_of
 from nodetune.audit import gpu_users
 from nodetune.audit.selection import Selection
 from nodetune.foundation import text as plain_text
 from nodetune.remediation import host_changes
-from nodetune.remediation.host_changes import FREE, PlannedChange
+from nodetune.remediation.host_changes import PlannedChange
 from nodetune.remediation.host_view import FILES
 
 CODE = "/usr/local/lib/nodetune/"
