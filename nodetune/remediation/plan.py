@@ -19,6 +19,8 @@ from nodetune.remediation.host_view import FILES
 CODE = "/usr/local/lib/nodetune/"
 """Programs of nodetune's units, which contain no settings."""
 
+OVER = "allow it with --max-disruption"
+
 LeftOut = tuple[tuple[Finding, str], ...]
 """Findings that are not fixed, with the reason."""
 
@@ -110,12 +112,17 @@ def select(findings: Iterable[Finding], max_disruption: str, in_the_way: str) ->
     for found in findings:
         disruption, name = fix_of(found).disruption, disruption_name(fix_of(found).disruption)
         if DISRUPTIONS.index(disruption) > most:
-            left.append((found, f"disruption: {name}; allow it with --max-disruption {name}"))
+            left.append((found, f"disruption: {name}; {OVER} {name}"))
         elif in_the_way and disruption not in FREE:
             left.append((found, f"disruption: {name}; {in_the_way}"))
         else:
             chosen.append(found)
     return chosen, tuple(left)
+
+
+def is_over(why: str) -> bool:
+    """Return whether a fix is left out only because it disrupts more than was asked for."""
+    return OVER in why
 
 
 def steps(plans: Iterable[HostPlan]) -> list[tuple[str, Finding, str]]:

@@ -1,4 +1,4 @@
-"""What an operator sees first: the findings of an audit in sections by who acts, one line a cause. Pure data.
+"""The findings of an audit in sections by who acts, one line a cause: the first thing that an operator sees. Pure data.
 
 Each writer (text, Markdown, HTML, plan) makes its own form of a `Report`.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 from nodetune.api import lines
 from nodetune.api.model import DISRUPTIONS, NOT_COLLECTED, SEVERITIES, Finding, HostResult, disruption_name
-from nodetune.audit.summary import Summary, parts_of, summarise
+from nodetune.audit.summary import Summary, compliant, parts_of, summarise
 from nodetune.foundation import by_key, text
 
 BROKEN, NOW, DRAINED, HAND, UNKNOWN = NAMES = ("broken", "apply-now", "apply-drained", "by-hand", "unknown")
@@ -23,7 +23,7 @@ TITLES = {
     BROKEN: "BROKEN: take it out of service",
     NOW: "APPLY CAN FIX, nothing is interrupted",
     DRAINED: "APPLY CAN FIX, on a drained node",
-    HAND: "BY HAND",
+    HAND: "MANUAL WORK",
     UNKNOWN: "UNKNOWN: could not be read",
 }
 MOST_SEVERE = SEVERITIES[::-1]
@@ -35,7 +35,7 @@ FEW = 8
 """Up to this many hosts are few: their values are not counted but shown."""
 
 NEARLY_ALL = 0.9
-"""A share of the hosts from which a finding is said before those of some hosts."""
+"""A finding of at least this share of the hosts comes before those of some hosts."""
 
 MOST_VARIANTS = 3
 """Up to this many texts about one check have a line each, on few hosts and in the section BROKEN."""
@@ -50,7 +50,7 @@ Member = tuple[HostResult, Finding]
 
 @dataclass(frozen=True)
 class Line:
-    """One cause on the hosts that have it alike: what it is about, and what that is → what it will be.
+    """One cause on the hosts that have it alike: what it is about, and what that is → what it will be (see api/lines.py).
 
     `parts` are the checks that it also reports. `others` is the number of hosts with another text than this, where
     not each has a line. `members` are the findings behind it. In the section UNKNOWN a line is one reason, and `check`
@@ -61,6 +61,7 @@ class Line:
     check: str
     subject: str
     text: str
+    short: str
     hosts: tuple[str, ...]
     parts: tuple[str, ...] = ()
     others: int = 0
@@ -69,12 +70,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Section:
-    """One of NAMES. `findings` counts findings on all hosts, also those that a line only counts; `command` acts on them."""
+    """One of NAMES. `findings` counts findings on all hosts, also those that a line only counts; `command` acts on them.
+
+    `lesser` counts causes of the same section without a line.
+    """
 
     name: str
     findings: int
     lines: tuple[Line, ...]
     command: str
+    lesser: int = 0
 
     @property
     def title(self) -> str:
@@ -131,6 +136,9 @@ class Commands:
     def audit(self, more: str = "") -> str:
         return self._whole("audit", more)
 
+    def verify(self) -> str:
+        return " ".join(part for part in ("nodetune verify", self.asked) if part)
+
     def _applied(self, section: str, members: Iterable[tuple[HostResult, Finding]]) -> str:
         plans = self.saved or "--transport slurm" in self.asked
         if section == NOW:
@@ -162,27 +170,28 @@ def is_lesser(found: Finding) -> bool:
     return found.severity in LESSER and found.status == "fail" and not found.repair
 
 
-def compliant(result: HostResult) -> bool:
-    """Return whether every check that applies to a host was judged and none failed."""
-    return result.state == "ok" and not any(found.status in ("fail", "unknown") for found in result.findings)
-
-
 def build(results: Sequence[HostResult], commands: Commands | None = None, every: bool = False) -> Report:
     """Return the report of an audit. `every`: also lines for findings of the lesser severities."""
     asked, told = commands or Commands(), _Told(results)
     members: dict[str, list[Member]] = {name: [] for name in NAMES}
-    lesser = 0
+    lesser: Counter[str] = Counter()
     for result in results:
         for found in result.findings:
             if found.part_of or found.status not in ("fail", "unknown"):
                 continue
             if is_lesser(found) and not every:
-                lesser += 1
+                lesser[section_of(found)] += 1
             else:
                 members[section_of(found)].append((result, found))
-    sections = tuple(told.section(name, mine, asked.of(name, mine)) for name, mine in members.items() if mine)
+    sections = tuple(
+        replace(told.section(name, mine, asked.of(name, mine)), lesser=lesser[name])
+        for name, mine in members.items()
+        if mine
+    )
     summary = summarise(results)
-    return Report(summary, sections, lesser, asked.audit("--full"), sum(map(compliant, results)), worst(results))
+    return Report(
+        summary, sections, lesser.total(), asked.audit("--full"), sum(map(compliant, results)), worst(results)
+    )
 
 
 class _Told:
@@ -203,20 +212,25 @@ class _Told:
 
     def _check(self, members: Sequence[Member], *, many: bool) -> Iterator[Line]:
         """Yield the lines of one check: one for each text if they are few, else one for the most frequent."""
-        same = sorted(by_key((self._line(*member), member) for member in members).items(), key=lambda it: -len(it[1]))
+        found = by_key((self._key(*member), member) for member in members)
+        same = sorted(found.values(), key=lambda each: -len(each))
         most = MOST_VARIANTS if many or self._hosts <= FEW else 1
         alone = len(same) if len(same) <= most else most - 1
-        for told, mine in same[:alone]:
-            yield self._made(told, mine)
-        if rest := [member for _, mine in same[alone:] for member in mine]:
-            told, mine = same[alone]
-            yield self._made(told, rest, len(rest) - len(mine))
+        for mine in same[:alone]:
+            yield self._made(mine)
+        if rest := [member for mine in same[alone:] for member in mine]:
+            yield self._made(rest, len(rest) - len(same[alone]))
 
-    def _made(self, told: lines.Line, members: Sequence[Member], others: int = 0) -> Line:
-        first = members[0][1]
+    def _key(self, result: HostResult, found: Finding) -> tuple[str, str]:
+        told = self._line(result, found)
+        return told.subject, told.text if self._hosts == 1 else told.short
+
+    def _made(self, members: Sequence[Member], others: int = 0) -> Line:
+        first, told = members[0][1], self._line(*members[0])
+        texts = {self._line(*member).text for member in members}
         parts = dict.fromkeys(id_ for result, _ in members for id_ in self._parts[id(result)].get(first.check, ()))
         hosts = tuple(result.host for result, _ in members)
-        words = first.severity, first.check, told.subject, told.text
+        words = first.severity, first.check, told.subject, told.text if len(texts) == 1 else told.short, told.short
         return Line(*words, hosts, tuple(parts), others, tuple(members))
 
     def _line(self, result: HostResult, found: Finding) -> lines.Line:
@@ -238,7 +252,7 @@ def _unread(members: Iterable[Member]) -> Iterator[Line]:
         first, *more = dict.fromkeys(found.check for _, found in mine)
         hosts = tuple(dict.fromkeys(result.host for result, _ in mine))
         subject = text.count(1 + len(more), "check")
-        yield Line("unknown", first, subject, reason, hosts, tuple(more), members=tuple(mine))
+        yield Line("unknown", first, subject, reason, reason, hosts, tuple(more), members=tuple(mine))
 
 
 def short_reason(reason: str) -> str:
