@@ -130,7 +130,6 @@ class Remedy:
 Observe = Callable[[Any], Any]
 """facts view → a value, or a dict of subject → value (see audit.View)."""
 
-
 Cause = Callable[[Any, tuple[str, ...]], str]
 """(facts view, failing subjects) → what set the value, such as a file; empty if unknown."""
 
@@ -280,7 +279,7 @@ def fix_of(found: Finding) -> Fix:
 
 @dataclass(frozen=True)
 class HostResult:
-    """The result of a host: `state` is ok or why it was not reached, `devices` are those that failing findings name."""
+    """The result of a host: `state` is ok or why it was not reached, `devices` those of failing findings."""
 
     host: str
     state: str
@@ -291,6 +290,7 @@ class HostResult:
     profile_reason: str = ""
     seconds: float = 0.0
     devices: tuple[Device, ...] = ()
+    machine: str = ""
 
     def failing(self) -> Iterator[Finding]:
         return (found for found in self.findings if found.status == "fail")

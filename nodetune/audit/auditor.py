@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nodetune.api.model import Finding, FleetFinding, HostFacts, HostResult, Waiver
+from nodetune.api.model import Each, Finding, FleetFinding, HostFacts, HostResult, Value, Waiver
 from nodetune.audit import evaluate, reused_verdicts
 from nodetune.audit.selection import Selection
 from nodetune.audit.summary import OneCause
@@ -94,6 +95,7 @@ class Auditor:
             "ok",
             findings=one_cause.joined(waived, of_host),
             devices=of_host,
+            machine=_machine(facts),
             profile=chosen.name,
             profile_reason=reason,
             seconds=seconds,
@@ -119,6 +121,14 @@ def _named(findings: Iterable[Finding], facts: HostFacts) -> tuple[Device, ...]:
     from nodetune.api import devices  # most hosts have no finding about a device
 
     return devices.named(about, facts)
+
+
+def _machine(facts: HostFacts) -> str:
+    """Return the GPUs of a host in short: `8x H200`."""
+    names = facts.facts.get("gpu.names")
+    of = names.of.values() if isinstance(names, Each) else ()
+    models = Counter(text.plain(one.value, 60).removeprefix("NVIDIA ") for one in of if isinstance(one, Value))
+    return ", ".join(f"{count}x {model}" for model, count in models.items())
 
 
 def _failed(probed: HostResult, message: str) -> HostResult:

@@ -11,17 +11,17 @@ from importlib import import_module
 from itertools import groupby
 from typing import Any
 
+from nodetune.api import lines
 from nodetune.api.facts_view import FactAbsentError, FactUnreadError
 from nodetune.api.model import DISRUPTIONS, Check, Finding, Fix, HostFacts, fix_of
 from nodetune.foundation import UserError
 from nodetune.foundation import text as plain_text
 from nodetune.remediation.host_view import FILES, HostView, UnfixableError
 
+FREE = lines.FREE
+
 NEEDS = ("host.os", "own.files")
 """Facts that every kind may look at."""
-
-FREE = ("none", "new sessions")
-"""Disruptions that disturb no running work: everything above needs idle GPUs."""
 
 TIMED = ("link",)
 """Kinds of change that revert on their own unless they are confirmed in time."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from nodetune.api.lines import FREE
 from nodetune.api.model import DISRUPTIONS, Finding, Fix, HostResult, fix_of
 from nodetune.remediation import plan
-from nodetune.remediation.host_changes import FREE
 
 FIXED, PENDING, FAILING, NOT_APPLIED, SKIPPED = "fixed", "pending reboot", "still failing", "not applied", "skipped"
 OUTCOMES = (FIXED, PENDING, FAILING, NOT_APPLIED, SKIPPED)

@@ -7,16 +7,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nodetune.api.lines import FREE
 from nodetune.api.model import DISRUPTIONS, Check, Finding, HostFacts, HostResult, disruption_name, fix_of
 from nodetune.audit import gpu_users
 from nodetune.audit.selection import Selection
 from nodetune.foundation import text as plain_text
 from nodetune.remediation import host_changes
-from nodetune.remediation.host_changes import FREE, PlannedChange
+from nodetune.remediation.host_changes import PlannedChange
 from nodetune.remediation.host_view import FILES
 
 CODE = "/usr/local/lib/nodetune/"
 """Programs of nodetune's units, which contain no settings."""
+
+OVER = "allow it with --max-disruption"
 
 LeftOut = tuple[tuple[Finding, str], ...]
 """Findings that are not fixed, with the reason."""
@@ -109,12 +112,17 @@ def select(findings: Iterable[Finding], max_disruption: str, in_the_way: str) ->
     for found in findings:
         disruption, name = fix_of(found).disruption, disruption_name(fix_of(found).disruption)
         if DISRUPTIONS.index(disruption) > most:
-            left.append((found, f"disruption: {name}; allow it with --max-disruption {name}"))
+            left.append((found, f"disruption: {name}; {OVER} {name}"))
         elif in_the_way and disruption not in FREE:
             left.append((found, f"disruption: {name}; {in_the_way}"))
         else:
             chosen.append(found)
     return chosen, tuple(left)
+
+
+def is_over(why: str) -> bool:
+    """Return whether a fix is left out only because it disrupts more than was asked for."""
+    return OVER in why
 
 
 def steps(plans: Iterable[HostPlan]) -> list[tuple[str, Finding, str]]:

@@ -7,7 +7,7 @@ from nodetune.audit import run
 from nodetune.foundation.stage_output import Show
 from nodetune.remediation import plan
 from nodetune.remediation.plan import HostPlan, PlanSelection
-from nodetune.remediation.request import PlanRequest
+from nodetune.remediation.request import BY_NAME, PlanRequest
 
 
 def plan_hosts(request: PlanRequest, show: Show) -> tuple[list[HostResult], list[HostPlan]]:
@@ -19,4 +19,6 @@ def plan_hosts(request: PlanRequest, show: Show) -> tuple[list[HostResult], list
         from nodetune.remote.selected_hosts import selected_hosts  # saved facts need no way to hosts
 
         found = run.with_facts(selected_hosts(connection, show.detail), selection, connection, show)
-    return found, [plan.plan(each, site=plan.added(selection)).without_facts() for each in found]
+    return found, [
+        plan.plan(each, BY_NAME[request.max_disruption], site=plan.added(selection)).without_facts() for each in found
+    ]

@@ -77,6 +77,7 @@ class PlanRequest:
     connection: ConnectionOptions = built()
     selection: Selection = built()
     facts_path: Path | None = None
+    max_disruption: str = disruption_name(DISRUPTIONS[-1])
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nodetune.api.lines import FREE
 from nodetune.foundation import text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
 from nodetune.foundation.stage_output import Show
@@ -15,7 +16,6 @@ from nodetune.hosts.target import Target
 from nodetune.remediation.ansible import events, play
 from nodetune.remediation.ansible.events import Outcome
 from nodetune.remediation.ansible.play import OnEvent, PlayOptions
-from nodetune.remediation.host_changes import FREE
 from nodetune.remediation.host_operations import out_of_use
 from nodetune.remediation.request import RollbackRequest
 from nodetune.remediation.runs import not_undone, record

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from nodetune.api.lines import FREE
 from nodetune.api.model import HostFacts, HostResult
 from nodetune.audit import auditor, gpu_users
 from nodetune.audit import hosts as audit_hosts
@@ -18,7 +19,6 @@ from nodetune.remediation.ansible import play
 from nodetune.remediation.ansible.events import Outcome
 from nodetune.remediation.ansible.play import OnEvent, PlayOptions
 from nodetune.remediation.batches import batches
-from nodetune.remediation.host_changes import FREE
 from nodetune.remediation.host_operations import HostOperations
 from nodetune.remediation.outcomes import NOT_APPLIED, PENDING, SKIPPED, StepOutcome
 from nodetune.remediation.plan import HostPlan, added

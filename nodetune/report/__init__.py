@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from nodetune.api.model import Check, HostResult
+
+if TYPE_CHECKING:
+    from nodetune.report.sections import Commands
 
 Write = Callable[[Sequence[HostResult], TextIO], None]
 
@@ -18,7 +21,7 @@ class About:
     """The input of reports except results: checks by id, options that select hosts, threshold, other files.
 
     `judged` are the options that select the profile and the site file, which `nodetune explain` takes too; `selected`
-    those that select checks.
+    those that select checks. `saved`: the facts are in a file. `full`: the text has everything about each finding.
     """
 
     checks: Mapping[str, Check]
@@ -29,6 +32,8 @@ class About:
     by_host: bool = False
     judged: str = ""
     selected: str = ""
+    saved: bool = False
+    full: bool = False
 
 
 FORMATS = ("text", "json", "html", "junit", "markdown", "prometheus", "lines", "csv")
@@ -38,11 +43,7 @@ def writer(output_format: str, about: About) -> Write:
     """Return what writes one of FORMATS, before any host is contacted. Raise yaml_lines.FileError."""
     match output_format:
         case "text":
-            from nodetune.report.text import audit
-
-            return partial(
-                audit.write, asked=about.asked, by_host=about.by_host, judged=about.judged, selected=about.selected
-            )
+            return _text(about)
         case "json":
             from nodetune.audit import document
 
@@ -56,7 +57,7 @@ def writer(output_format: str, about: About) -> Write:
         case "markdown":
             from nodetune.report import markdown
 
-            return partial(markdown.write, checks=about.checks, asked=about.asked, judged=about.judged)
+            return partial(markdown.write, checks=about.checks, commands=_commands(about))
         case "prometheus":
             from nodetune.report import prometheus
 
@@ -68,6 +69,24 @@ def writer(output_format: str, about: About) -> Write:
     from nodetune.report import csv
 
     return partial(csv.write, checks=about.checks)
+
+
+def _text(about: About) -> Write:
+    if about.full or about.by_host:
+        from nodetune.report.text import full
+
+        return partial(
+            full.write, asked=about.asked, by_host=about.by_host, judged=about.judged, selected=about.selected
+        )
+    from nodetune.report.text import audit
+
+    return partial(audit.write, commands=_commands(about))
+
+
+def _commands(about: About) -> Commands:
+    from nodetune.report.sections import Commands
+
+    return Commands(about.asked, about.selected, about.saved)
 
 
 def _html(about: About) -> Write:

@@ -10,12 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TextIO
 
-from nodetune.api.model import SEVERITIES, Check, Finding, HostResult, disruption_name
+from nodetune.api.model import SEVERITIES, Check, HostResult, disruption_name
 from nodetune.audit import explain
-from nodetune.audit.summary import Summary, parts_of, seen, summarise
+from nodetune.audit.summary import Summary, seen, summarise
 from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
 from nodetune.hosts import nodeset
+from nodetune.report import sections
+from nodetune.report.sections import UNKNOWN, Commands, Line, Section
 from nodetune.report.text import host_names
 from nodetune.report.text.finding_groups import Group, grouped
 
@@ -25,25 +27,25 @@ MARKUP = re.compile(r"([\\`*_\[\]<>&|~#])")
 
 
 def write(
-    results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Check], asked: str = "", judged: str = ""
+    results: Iterable[HostResult],
+    stream: TextIO,
+    checks: Mapping[str, Check],
+    commands: Commands | None = None,
 ) -> None:
-    """Write a table of the findings, the worst first, then each finding with its reason and the next command.
+    """Write the sections of the audit as tables with their commands, then each finding with its reason and steps.
 
-    `asked` and `judged` are options for proposed commands.
+    `commands` has the options for proposed commands.
     """
     kept: list[HostResult] = []
     stream.write(f"# nodetune audit\n\n{_totals(summarise(_keeping(results, kept)))}\n")
     stream.writelines(
         f"\nBy {code(why)}: {code(nodeset.fold(hosts), 160)}\n" for why, hosts in host_names.aged(kept).items()
     )
+    report = sections.build(kept, commands, every=True)
+    stream.writelines(_section(each) for each in report.sections if each.name != UNKNOWN)
     groups = grouped(kept)
-    if groups:
-        stream.write("\n| severity | finding | what is wrong | hosts |\n| --- | --- | --- | --- |\n")
-        stream.writelines(_row(group) for group in groups)
-    parts = parts_of(found for result in kept for found in result.findings)
-    for group in groups:
-        following = _next(group.members[0][1], asked, judged, parts.get(group.check, ()))
-        stream.write(_section(group, checks.get(group.check), following))
+    stream.writelines(["\n## Each finding\n"] if groups else [])
+    stream.writelines(_finding(group, checks.get(group.check)) for group in groups)
     stream.write(_waived(grouped(kept, "waived")) + _unknown(kept) + _unreached(kept))
 
 
@@ -87,20 +89,33 @@ def _totals(summary: Summary) -> str:
     )
 
 
-def _row(group: Group) -> str:
-    many = f"{len(group.hosts)}: " if len(group.hosts) > 1 else ""
-    hosts = f"{many}{code(nodeset.fold(group.hosts), 80)}"
-    cells = (group.severity, cell(code(group.check)), prose(group.title), cell(hosts))
-    return f"| {' | '.join(cells)} |\n"
+def _section(section: Section) -> str:
+    head = f"\n## {section.title} ({plain_text.count(section.findings, 'finding')})\n"
+    table = "| severity | finding | what it is → what it will be | hosts |\n| --- | --- | --- | --- |\n"
+    return f"{head}\n{table}{''.join(map(_row, section.lines))}\n**To do.** {code(section.command, 1000)}\n"
 
 
-def _section(group: Group, check: Check | None, following: str) -> str:
-    lines = [f"\n## {group.severity}: {code(group.check)}\n", f"{prose(group.title)}.\n"]
+def _row(line: Line) -> str:
+    many = f"{len(line.hosts)}: " if len(line.hosts) > 1 else ""
+    hosts = f"{many}{code(nodeset.fold(line.hosts), 80)}"
+    told = f"{code(line.subject)} {code(line.text)}"
+    if line.others:
+        told += f" and other values on {plain_text.count(line.others, 'host')}"
+    parts = f" +{len(line.parts)}" if line.parts else ""
+    return f"| {line.severity} | {cell(code(line.check))}{parts} | {cell(told)} | {cell(hosts)} |\n"
+
+
+def _finding(group: Group, check: Check | None) -> str:
+    lines = [f"\n### {group.severity}: {code(group.check)}\n", f"{prose(group.title)}.\n"]
     lines += _variants(group)
     told = explain.explain(check).sections if check else {}
+    found = group.members[0][1]
     if told.get("Why it matters"):
         lines += ["", f"**Why it matters.** {prose(told['Why it matters'])}"]
-    lines += ["", f"**Next.** {following}"]
+    if found.fix:
+        lines += ["", f"**Fix.** {code(found.fix.target)} (disruption: {disruption_name(found.fix.disruption)})"]
+    elif found.manual:
+        lines += ["", f"**Manually.** {prose(found.manual)}"]
     if told.get("Sources"):
         lines += ["", f"**Sources.** {prose(told['Sources'])}"]
     return "\n".join(lines) + "\n"
@@ -122,15 +137,6 @@ def _variant(observed: str, wanted: str, reason: str, hosts: Sequence[str]) -> s
     against = f", wanted {code(wanted)}" if wanted else ""
     because = f" ({code(reason)})" if reason else ""
     return f"- {code(nodeset.fold(hosts), 160)}: observed {code(observed)}{against}{because}"
-
-
-def _next(found: Finding, asked: str, judged: str, parts: Iterable[str]) -> str:
-    """Return the next commands for a finding and for the `parts` that it also reports."""
-    if found.fix:
-        words = ("nodetune plan", asked, *(f"-s {each}" for each in (found.check, *parts)))
-        return f"{code(' '.join(word for word in words if word))} (disruption of the fix: {disruption_name(found.fix.disruption)})"
-    manual = f"{prose(found.manual)} " if found.manual else ""
-    return f"{manual}{code(f'nodetune explain {found.check} {judged}'.strip())}"
 
 
 def _waived(groups: Sequence[Group]) -> str:

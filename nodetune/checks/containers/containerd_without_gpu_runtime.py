@@ -36,4 +36,5 @@ CHECK = Check(
         "nvidia-ctk runtime configure --runtime=containerd; systemctl restart containerd (the GPU Operator does both)"
     ),
     severity="high",
+    name="containerd",
 )

@@ -51,4 +51,5 @@ CHECK = Check(
         '--create-all"); or configure the engine to use CDI'
     ),
     severity="medium",
+    name="GPU device links",
 )

@@ -37,4 +37,5 @@ CHECK = Check(
     remedy=docker_daemon("default-ulimits"),
     part_of="memlock-limited",
     severity="medium",
+    name="Docker memlock",
 )

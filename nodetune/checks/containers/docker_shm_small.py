@@ -36,4 +36,5 @@ CHECK = Check(
     unit="bytes",
     remedy=docker_daemon("default-shm-size"),
     severity="info",
+    name="Docker /dev/shm",
 )

@@ -16,4 +16,5 @@ CHECK = Check(
     applies=(When("host.container", Equals(wanted=True), "not inside a container"), SEVERAL_NUMA_NODES),
     remedy=manual("Docker: docker run --cap-add SYS_NICE. Pod: securityContext.capabilities.add: [SYS_NICE]"),
     severity="low",
+    name="CAP_SYS_NICE",
 )

@@ -29,4 +29,5 @@ CHECK = Check(
     applies=(CONTAINERS, RDMA),
     remedy=manual('Write default_ulimits = ["memlock=-1:-1"] under [containers] in /etc/containers/containers.conf'),
     severity="low",
+    name="podman memlock",
 )

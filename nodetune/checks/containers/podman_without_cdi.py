@@ -23,4 +23,5 @@ CHECK = Check(
     applies=(CONTAINERS, GPU_ON_PCI),
     remedy=manual("Run nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml, and again after each driver update"),
     severity="info",
+    name="podman",
 )

@@ -29,4 +29,5 @@ CHECK = Check(
         "containerd, crio), and restart the engine. On Kubernetes the GPU Operator installs it"
     ),
     severity="medium",
+    name="container toolkit",
 )

@@ -18,4 +18,5 @@ CHECK = Check(
     set=True,
     remedy=cpufreq("boost"),
     severity="medium",
+    name="CPU boost",
 )

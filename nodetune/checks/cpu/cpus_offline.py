@@ -35,5 +35,6 @@ CHECK = Check(
         "IOMMU and x2APIC in the BIOS, remove intel_iommu=off, amd_iommu=off or iommu=off, and add iommu=pt."
     ),
     severity="high",
+    name="offline CPUs",
     cost="bandwidth",
 )

@@ -34,4 +34,5 @@ CHECK = Check(
         "keep daemons off the cores of jobs, set AllowedCPUs= on the services themselves, or use Slurm's CpuSpecList."
     ),
     severity="high",
+    name="CPUs of jobs",
 )

@@ -39,4 +39,5 @@ CHECK = Check(
         "on the kernel command line (or set it in the BIOS), then correct slurm.conf or the kubelet's state."
     ),
     severity="info",
+    name="SMT",
 )

@@ -28,4 +28,5 @@ CHECK = Check(
         "decoding to the GPU (DALI), and plan for more cores in the next machine."
     ),
     severity="info",
+    name="CPU cores",
 )

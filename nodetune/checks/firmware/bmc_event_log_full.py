@@ -24,5 +24,6 @@ CHECK = Check(
     unit="% used",
     remedy=manual("Save and clear the log: ipmitool sel save /var/tmp/sel.txt && ipmitool sel clear"),
     severity="low",
+    name="BMC event log",
     cost="setting",
 )

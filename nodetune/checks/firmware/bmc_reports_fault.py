@@ -16,4 +16,5 @@ CHECK = Check(
     accept=Empty("no fault"),
     remedy=manual("Read the event log (ipmitool sel elist), find the part in `ipmitool sdr elist`, and replace it."),
     severity="high",
+    name="BMC",
 )

@@ -28,5 +28,6 @@ CHECK = Check(
         "Power the host off and on. Read dmesg for C2C errors (Xid 121). Update the firmware, then ask the vendor."
     ),
     severity="high",
+    name="NVLink-C2C",
     cost="bandwidth",
 )

@@ -32,4 +32,5 @@ CHECK = Check(
         "the vendor."
     ),
     severity="critical",
+    name="GPUs",
 )

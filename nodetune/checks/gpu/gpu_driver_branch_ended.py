@@ -43,4 +43,5 @@ CHECK = Check(
         "Move to a long-term or production branch (R580 until June 2028) and reboot. Start with one drained node."
     ),
     severity="medium",
+    name="driver",
 )

@@ -44,4 +44,5 @@ CHECK = Check(
         "at a time, and reboot."
     ),
     severity="medium",
+    name="driver",
 )

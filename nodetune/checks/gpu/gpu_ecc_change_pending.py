@@ -15,5 +15,6 @@ CHECK = Check(
     applies=(GPU,),
     remedy=manual("With the node drained: nvidia-smi -r (on an NVSwitch system, all GPUs together), or reboot."),
     severity="medium",
+    name="ECC, change pending",
     part_of="gpu-ecc-off",
 )

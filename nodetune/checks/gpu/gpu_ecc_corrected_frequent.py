@@ -23,5 +23,6 @@ CHECK = Check(
         "(nvidia-smi -r) and run dcgmi diag -r 3. If the errors come back, ask the vendor for a replacement."
     ),
     severity="medium",
+    name="corrected",
     cost="hardware",
 )

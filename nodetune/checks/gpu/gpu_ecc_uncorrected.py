@@ -21,6 +21,7 @@ CHECK = Check(
         "the vendor's field diagnostic and ask for a replacement."
     ),
     severity="medium",
+    name="uncorrected errors",
     part_of=(
         "gpu-recovery-needed",
         "gpu-row-remap-failed",

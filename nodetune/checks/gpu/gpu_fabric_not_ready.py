@@ -53,4 +53,5 @@ CHECK = Check(
         "virtual machine, the host must activate the partition."
     ),
     severity="critical",
+    name="NVLink fabric",
 )

@@ -33,5 +33,6 @@ CHECK = Check(
     applies=(GPU,),
     remedy=manual("Inspect the card: clear the fan or replace it."),
     severity="medium",
+    name="stopped",
     cost="hardware",
 )

@@ -30,5 +30,6 @@ CHECK = Check(
         "Check fans, filters, airflow or coolant and the inlet temperature. Compare with the other GPUs of the host."
     ),
     severity="high",
+    name="below the limit of its memory",
     cost="hardware",
 )

@@ -17,4 +17,5 @@ CHECK = Check(
     applies=(GPU,),
     remedy=repair("Take the GPU out of service, run the vendor's field diagnostic and ask for a replacement."),
     severity="critical",
+    name="memory beyond repair",
 )

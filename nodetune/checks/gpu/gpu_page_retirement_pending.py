@@ -18,6 +18,7 @@ CHECK = Check(
     applies=(GPU,),
     remedy=manual("Drain the node and reset the GPU (nvidia-smi -r), or reboot."),
     severity="medium",
+    name="page retirement pending",
     part_of=("gpu-recovery-needed", "gpu-xid-hardware", "gpu-reset-due"),
     cost="hardware",
 )

@@ -37,6 +37,7 @@ CHECK = Check(
         "aer_dev_correctable). Reseat the GPU or its riser."
     ),
     severity="high",
+    name="PCIe generation",
     cost="bandwidth",
     part_of="gpu-pcie-width-reduced",
 )

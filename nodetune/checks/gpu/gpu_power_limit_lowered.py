@@ -33,5 +33,6 @@ CHECK = Check(
         "If this is not intended: nvidia-smi -i INDEX -pl WATTS with the default from nvidia-smi -q -d POWER."
     ),
     severity="info",
+    name="power limit",
     part_of="gpu-power-limit-unequal",
 )

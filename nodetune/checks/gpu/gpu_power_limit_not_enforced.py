@@ -18,4 +18,5 @@ CHECK = Check(
         "Look for a power cap in the BMC (Redfish PowerControl, the vendor's tool), and check the power supplies."
     ),
     severity="low",
+    name="enforced power limit",
 )

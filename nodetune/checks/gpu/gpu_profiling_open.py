@@ -18,4 +18,5 @@ CHECK = Check(
         "rebuild the initramfs (update-initramfs -u or dracut -f) and reboot."
     ),
     severity="info",
+    name="counters for root only",
 )

@@ -22,6 +22,7 @@ CHECK = Check(
     applies=(GPU,),
     remedy=manual("When the node is idle: drain it and reset the GPU (nvidia-smi -r), or reboot."),
     severity="medium",
+    name="repair pending",
     part_of=("gpu-recovery-needed", "gpu-memory-unrepairable", "gpu-xid-hardware", "gpu-reset-due"),
     cost="hardware",
 )

@@ -25,6 +25,7 @@ CHECK = Check(
     applies=(GPU,),
     remedy=manual("Plan the replacement with the vendor before the next uncorrectable error ends a job."),
     severity="high",
+    name="without spare rows",
     part_of="gpu-row-remap-failed",
     cost="hardware",
 )

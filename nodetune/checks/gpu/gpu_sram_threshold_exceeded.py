@@ -17,5 +17,6 @@ CHECK = Check(
     applies=(GPU,),
     remedy=repair("Take the GPU out of service, run the vendor's field diagnostic and ask for a replacement."),
     severity="critical",
+    name="too many SRAM errors",
     stability="stable",
 )

@@ -31,5 +31,6 @@ CHECK = Check(
         "Check fans, filters, airflow or coolant and the inlet temperature. Compare with the other GPUs of the host."
     ),
     severity="high",
+    name="below its slowdown temperature",
     cost="hardware",
 )

@@ -68,5 +68,6 @@ CHECK = Check(
         "with the vendor. In a cloud, stop and start the machine or ask for another."
     ),
     severity="critical",
+    name="GPUs",
     part_of=("gpu-lost", "gpu-missing", "gpu-count-unexpected"),
 )

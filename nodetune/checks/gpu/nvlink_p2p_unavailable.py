@@ -28,5 +28,6 @@ CHECK = Check(
         "GPU. In a virtual machine, ask for one fabric partition with all its GPUs."
     ),
     severity="high",
+    name="NVLink P2P",
     cost="bandwidth",
 )

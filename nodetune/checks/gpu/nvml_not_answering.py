@@ -35,5 +35,6 @@ CHECK = Check(
         "dmesg | grep -i nvrm."
     ),
     severity="critical",
+    name="NVML",
     stability="stable",
 )

@@ -29,4 +29,5 @@ CHECK = Check(
     set="local",
     remedy=irq_affinity(),
     severity="low",
+    name="GPU interrupts",
 )

@@ -20,4 +20,5 @@ CHECK = Check(
         "(Debian, Ubuntu); or grubby --update-kernel=ALL --remove-args=irqaffinity (Red Hat). Reboot."
     ),
     severity="info",
+    name="irqaffinity=",
 )

@@ -34,4 +34,5 @@ CHECK = Check(
     set="local",
     remedy=irq_affinity(),
     severity="medium",
+    name="NIC interrupts",
 )

@@ -21,4 +21,5 @@ CHECK = Check(
         "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource. Otherwise update the firmware and reboot"
     ),
     severity="medium",
+    name="clock source",
 )

@@ -34,4 +34,5 @@ CHECK = Check(
         "matching package (linux-modules-nvidia-BRANCH-VERSION). Then update its initramfs"
     ),
     severity="high",
+    name="next kernel",
 )

@@ -32,4 +32,5 @@ CHECK = Check(
         "Install the distribution's current kernel, reboot into it, and check the file systems (fsck, xfs_repair -n)"
     ),
     severity="high",
+    name="kernel",
 )

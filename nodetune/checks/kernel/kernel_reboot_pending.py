@@ -20,4 +20,5 @@ CHECK = Check(
         """/boot/grub/grub.cfg | head -2 | paste -sd '>')\""""
     ),
     severity="low",
+    name="kernel",
 )

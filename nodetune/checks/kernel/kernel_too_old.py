@@ -38,4 +38,5 @@ CHECK = Check(
     accept=Empty("a kernel of a supported distribution"),
     remedy=manual("Upgrade the node to a distribution release that the driver supports"),
     severity="medium",
+    name="kernel",
 )

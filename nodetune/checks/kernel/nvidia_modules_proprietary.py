@@ -35,4 +35,5 @@ CHECK = Check(
         "NVIDIA's repositories: nvidia-open; RHEL: dnf module install nvidia-driver:BRANCH-open"
     ),
     severity="low",
+    name="NVIDIA modules",
 )

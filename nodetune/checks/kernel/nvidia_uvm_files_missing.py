@@ -31,4 +31,5 @@ CHECK = Check(
         "a driver container (/run/nvidia/driver), start its pod again, then the pods with GPUs."
     ),
     severity="medium",
+    name="missing files",
 )

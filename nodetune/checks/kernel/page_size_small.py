@@ -30,4 +30,5 @@ CHECK = Check(
         "RHEL: dnf install kernel-64k && grubby --set-default /boot/vmlinuz-*+64k"
     ),
     severity="medium",
+    name="page size",
 )

@@ -28,4 +28,5 @@ CHECK = Check(
         "those that never return."
     ),
     severity="low",
+    name="hung processes",
 )

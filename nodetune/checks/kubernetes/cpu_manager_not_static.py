@@ -28,4 +28,5 @@ CHECK = Check(
         "/var/lib/kubelet/config.yaml, then systemctl start kubelet && kubectl uncordon NODE"
     ),
     severity="low",
+    name="kubelet CPU manager",
 )

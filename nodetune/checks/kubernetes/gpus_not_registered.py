@@ -42,5 +42,6 @@ CHECK = Check(
         "If there is no such pod, install the GPU Operator or NVIDIA's device plugin, and set its node selector's label"
     ),
     severity="high",
+    name="GPUs in the kubelet",
     part_of=("gpu-lost", "gpu-missing"),
 )

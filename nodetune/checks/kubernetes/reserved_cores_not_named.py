@@ -29,4 +29,5 @@ CHECK = Check(
         "/var/lib/kubelet/config.yaml, then systemctl start kubelet && kubectl uncordon NODE"
     ),
     severity="info",
+    name="reserved CPUs",
 )

@@ -26,4 +26,5 @@ CHECK = Check(
         "best-effort (or restricted) into /var/lib/kubelet/config.yaml, then systemctl restart kubelet && kubectl uncordon NODE"
     ),
     severity="low",
+    name="topology manager",
 )

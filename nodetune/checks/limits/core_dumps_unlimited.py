@@ -34,4 +34,5 @@ CHECK = Check(
     unit="bytes",
     remedy=limit("core"),
     severity="low",
+    name="core dumps",
 )

@@ -26,4 +26,5 @@ CHECK = Check(
         "Remove files that no process has open (compare: ls -l /dev/shm; lsof /dev/shm), and do so in the scheduler's epilog"
     ),
     severity="medium",
+    name="/dev/shm",
 )

@@ -34,4 +34,5 @@ CHECK = Check(
         "For containers: docker run --shm-size=16g (or --ipc=host). For pods: an emptyDir with medium: Memory at /dev/shm"
     ),
     severity="high",
+    name="/dev/shm",
 )

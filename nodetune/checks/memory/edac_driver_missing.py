@@ -24,4 +24,5 @@ CHECK = Check(
         "some kernels keep them in linux-modules-extra"
     ),
     severity="info",
+    name="EDAC",
 )

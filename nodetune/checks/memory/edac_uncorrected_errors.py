@@ -18,4 +18,5 @@ CHECK = Check(
         "A reboot resets the counters"
     ),
     severity="high",
+    name="uncorrected errors",
 )

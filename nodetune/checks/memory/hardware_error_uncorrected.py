@@ -39,5 +39,6 @@ CHECK = Check(
         "processor replaced; if none is named, run the vendor's diagnostic."
     ),
     severity="high",
+    name="hardware error",
     part_of="edac-uncorrected-errors",
 )

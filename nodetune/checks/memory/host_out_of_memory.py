@@ -30,4 +30,5 @@ CHECK = Check(
         "ConstrainRAMSpace=yes and MemSpecLimit; Kubernetes: memory limits and system-reserved)."
     ),
     severity="medium",
+    name="host memory",
 )

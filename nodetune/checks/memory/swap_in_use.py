@@ -29,4 +29,5 @@ CHECK = Check(
         "On an idle node with more free memory than is swapped: swapoff -a && swapon -a"
     ),
     severity="low",
+    name="swap in use",
 )

@@ -20,4 +20,5 @@ CHECK = Check(
         "manager uses it, then run nvidia-smi -i INDEX -r."
     ),
     severity="high",
+    name="MIG mode",
 )

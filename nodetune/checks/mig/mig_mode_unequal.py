@@ -35,5 +35,6 @@ CHECK = Check(
         "(mig-layout-unwanted)."
     ),
     severity="low",
+    name="MIG mode",
     part_of=("mig-without-instances", "mig-mode-on"),
 )

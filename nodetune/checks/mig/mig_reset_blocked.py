@@ -27,4 +27,5 @@ CHECK = Check(
     applies=(GPU,),
     remedy=manual("Stop the display manager, run modprobe -r nvidia_drm nvidia_modeset, then nvidia-smi -i INDEX -r."),
     severity="low",
+    name="MIG mode",
 )

@@ -27,5 +27,6 @@ CHECK = Check(
         "net.ipv4.ip_local_port_range='32768 60999' and the same line in a file in /etc/sysctl.d."
     ),
     severity="low",
+    name="ephemeral ports",
     cost="setting",
 )

@@ -38,4 +38,5 @@ CHECK = Check(
         "802-3-ethernet.mtu 9000. If one does not, wait for the timers."
     ),
     severity="low",
+    name="MTU",
 )

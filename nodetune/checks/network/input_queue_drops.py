@@ -27,4 +27,5 @@ CHECK = Check(
         "over more CPUs (/sys/class/net/LINK/queues/rx-*/rps_cpus), or turn it off where the card has enough queues."
     ),
     severity="low",
+    name="input queue",
 )

@@ -30,5 +30,6 @@ CHECK = Check(
         "net.core.somaxconn=65535), or give it more accepting threads."
     ),
     severity="low",
+    name="listen queues",
     cost="setting",
 )

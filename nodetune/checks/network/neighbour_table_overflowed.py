@@ -26,5 +26,6 @@ CHECK = Check(
         "-s neigh | awk '{print $3}' | sort | uniq -c. The counter returns to 0 at the next boot."
     ),
     severity="medium",
+    name="neighbour table",
     cost="setting",
 )

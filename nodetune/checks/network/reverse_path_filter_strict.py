@@ -27,4 +27,5 @@ CHECK = Check(
         "Leave net.ipv4.conf.all.rp_filter at 0 or 1. Better: one subnet for each link."
     ),
     severity="medium",
+    name="rp_filter",
 )

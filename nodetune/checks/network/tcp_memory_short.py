@@ -28,5 +28,6 @@ CHECK = Check(
         "net.ipv4.tcp_mem='...' with twice the present values, and keep them in a file in /etc/sysctl.d."
     ),
     severity="low",
+    name="TCP memory",
     cost="setting",
 )

@@ -33,4 +33,5 @@ CHECK = Check(
         "-s link, the switch ports), the MTU (ping -M do -s 8972 PEER) and the cables."
     ),
     severity="low",
+    name="TCP",
 )

@@ -39,5 +39,6 @@ CHECK = Check(
         "To test only: echo N > /sys/bus/pci/devices/BDF/numa_node (taints the kernel, lost at reboot)."
     ),
     severity="medium",
+    name="NUMA node",
     cost="setting",
 )

@@ -32,4 +32,5 @@ CHECK = Check(
         "node of the same model. Reseat or replace missing cards. If the machine is built this way, waive this for its hosts."
     ),
     severity="medium",
+    name="RDMA cards",
 )

@@ -31,4 +31,5 @@ CHECK = Check(
         "failed. Move a card in the wrong slot to a slot of the GPU's processor."
     ),
     severity="high",
+    name="nearest RDMA card",
 )

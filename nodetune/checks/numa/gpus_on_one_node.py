@@ -33,4 +33,5 @@ CHECK = Check(
         "this for its hosts. If not, look for the missing riser or switch in lspci -t and the BMC's event log."
     ),
     severity="info",
+    name="GPUs",
 )

@@ -33,4 +33,5 @@ CHECK = Check(
         "Redfish can). Remove numa=off from the kernel command line. Reboot."
     ),
     severity="medium",
+    name="NUMA nodes",
 )

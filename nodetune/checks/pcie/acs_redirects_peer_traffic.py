@@ -44,4 +44,5 @@ CHECK = Check(
         "the double quotes: GRUB drops what follows a bare semicolon. Or switch ACS off in the firmware setup."
     ),
     severity="high",
+    name="ACS",
 )

@@ -26,5 +26,6 @@ CHECK = Check(
         "SMMU on in the firmware setup, then reboot."
     ),
     severity="medium",
+    name="SMMU",
     cost="setting",
 )

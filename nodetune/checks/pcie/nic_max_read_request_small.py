@@ -37,4 +37,5 @@ CHECK = Check(
         "firmware setup."
     ),
     severity="low",
+    name="MaxReadReq",
 )

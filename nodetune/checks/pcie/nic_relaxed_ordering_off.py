@@ -32,4 +32,5 @@ CHECK = Check(
         "only this bit, until the next boot."
     ),
     severity="low",
+    name="relaxed ordering",
 )

@@ -33,4 +33,5 @@ CHECK = Check(
         "systemd-networkd MTUBytes=9000, or nmcli con mod NAME 802-3-ethernet.mtu 9000; nmcli con up NAME."
     ),
     severity="medium",
+    name="MTU",
 )

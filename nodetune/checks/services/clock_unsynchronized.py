@@ -25,4 +25,5 @@ CHECK = Check(
         "then: systemctl enable --now chrony (chronyd on RHEL), and check with: chronyc tracking"
     ),
     severity="medium",
+    name="system clock",
 )

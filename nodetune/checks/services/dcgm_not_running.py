@@ -29,4 +29,5 @@ CHECK = Check(
     applies=(GPU_ON_PCI, NOT_CONTAINER),
     remedy=manual("Install datacenter-gpu-manager from NVIDIA's repository, then: systemctl enable --now nvidia-dcgm"),
     severity="low",
+    name="DCGM",
 )

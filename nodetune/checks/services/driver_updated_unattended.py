@@ -51,4 +51,5 @@ CHECK = Check(
     set="kept",
     remedy=apt_conf(),
     severity="medium",
+    name="driver updates",
 )

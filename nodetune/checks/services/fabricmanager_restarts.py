@@ -39,5 +39,6 @@ CHECK = Check(
         "starts. Then restart it while no job runs."
     ),
     severity="medium",
+    name="Fabric Manager",
     part_of="fabricmanager-not-running",
 )

@@ -27,4 +27,5 @@ CHECK = Check(
         "GPUs)"
     ),
     severity="info",
+    name="CUDA MPS",
 )

@@ -31,4 +31,5 @@ CHECK = Check(
     applies=(GPU,),
     remedy=mps(),
     severity="medium",
+    name="CUDA MPS",
 )

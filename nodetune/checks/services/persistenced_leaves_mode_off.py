@@ -33,4 +33,5 @@ CHECK = Check(
         "then: systemctl restart nvidia-persistenced"
     ),
     severity="low",
+    name="persistenced mode",
 )

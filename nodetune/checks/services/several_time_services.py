@@ -25,4 +25,5 @@ CHECK = Check(
     accept=Empty("at most one"),
     remedy=manual("Keep one (chrony suits servers). For each of the others: systemctl disable --now NAME"),
     severity="low",
+    name="time services",
 )

@@ -31,4 +31,5 @@ CHECK = Check(
     applies=(BARE_METAL,),
     remedy=manual("Keep one of them. For each of the others: systemctl disable --now NAME"),
     severity="medium",
+    name="tuning tools",
 )

@@ -47,4 +47,5 @@ CHECK = Check(
         "tuned-adm profile hpc-compute (or accelerator-performance, throughput-performance; in a guest virtual-guest)"
     ),
     severity="low",
+    name="tuned profile",
 )

@@ -30,4 +30,5 @@ CHECK = Check(
         "switch those checks off in the site file; otherwise stop it: systemctl disable --now NAME."
     ),
     severity="info",
+    name="kernel parameters",
 )

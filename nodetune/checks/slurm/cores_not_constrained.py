@@ -32,4 +32,5 @@ CHECK = Check(
         "slurmd on all nodes. nodetune plan --scheduler-diff FILE writes all such changes as a diff."
     ),
     severity="low",
+    name="cgroup.conf",
 )

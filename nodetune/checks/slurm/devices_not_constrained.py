@@ -25,4 +25,5 @@ CHECK = Check(
         "every GPU in gres.conf), then restart slurmd on all nodes"
     ),
     severity="medium",
+    name="cgroup.conf",
 )

@@ -33,4 +33,5 @@ CHECK = Check(
         "slurmd -G then lists the GPUs; elsewhere Slurm drains the node."
     ),
     severity="medium",
+    name="cores in gres.conf",
 )

@@ -55,5 +55,6 @@ CHECK = Check(
         "the node is still drained: scontrol update NodeName=NODE State=RESUME"
     ),
     severity="high",
+    name="GPUs in Slurm",
     part_of=("gpu-lost", "gpu-missing"),
 )

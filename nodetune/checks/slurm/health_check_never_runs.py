@@ -28,4 +28,5 @@ CHECK = Check(
         "(the program drains: scontrol update nodename=$SLURMD_NODENAME state=drain reason=...), then: scontrol reconfigure"
     ),
     severity="medium",
+    name="Slurm health check",
 )

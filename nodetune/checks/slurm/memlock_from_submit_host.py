@@ -26,4 +26,5 @@ CHECK = Check(
         "edit slurmd), then restart slurmctld and slurmd"
     ),
     severity="medium",
+    name="memlock of jobs",
 )

@@ -32,4 +32,5 @@ CHECK = Check(
         "slurmd on all nodes"
     ),
     severity="low",
+    name="cgroup.conf",
 )

@@ -33,4 +33,5 @@ CHECK = Check(
         "prints, on all nodes of this kind; then restart slurmctld and slurmd"
     ),
     severity="info",
+    name="sockets in Slurm",
 )

@@ -26,4 +26,5 @@ CHECK = Check(
         "Write ProctrackType=proctrack/cgroup into slurm.conf. With no jobs running, restart slurmctld and all slurmd"
     ),
     severity="medium",
+    name="ProctrackType",
 )

@@ -23,4 +23,5 @@ CHECK = Check(
     applies=(SLURM,),
     remedy=manual("Add nohold_on_prolog_fail to SchedulerParameters in slurm.conf, then: scontrol reconfigure"),
     severity="low",
+    name="job of failed prolog",
 )

@@ -32,4 +32,5 @@ CHECK = Check(
         "reconfigure"
     ),
     severity="medium",
+    name="without time limit",
 )

@@ -27,4 +27,5 @@ CHECK = Check(
         "Write PrologFlags=Alloc (or Contain, for pam_slurm_adopt) into slurm.conf, then: scontrol reconfigure"
     ),
     severity="medium",
+    name="prolog",
 )

@@ -29,4 +29,5 @@ CHECK = Check(
         "slurmctld and slurmd everywhere"
     ),
     severity="medium",
+    name="TaskPlugin",
 )

@@ -38,4 +38,5 @@ CHECK = Check(
         "it."
     ),
     severity="info",
+    name="GPUDirect Storage",
 )

@@ -38,4 +38,5 @@ CHECK = Check(
         "mmdiag --config on this host."
     ),
     severity="info",
+    name="GPFS page pool",
 )

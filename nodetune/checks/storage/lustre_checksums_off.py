@@ -20,4 +20,5 @@ CHECK = Check(
         "server (MGS) for all clients. If it was intended, waive the finding."
     ),
     severity="info",
+    name="checksums",
 )

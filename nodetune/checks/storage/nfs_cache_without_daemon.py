@@ -26,4 +26,5 @@ CHECK = Check(
         "cachefilesd and mount again. Alternatively, remove fsc from the mount options."
     ),
     severity="low",
+    name="cachefilesd",
 )

@@ -31,4 +31,5 @@ CHECK = Check(
         "ATTR{read_ahead_kb}."
     ),
     severity="low",
+    name="read-ahead",
 )

@@ -34,5 +34,6 @@ CHECK = Check(
         "N-1), from a launch template or the node group that makes them."
     ),
     severity="medium",
+    name="EFA cards",
     cost="bandwidth",
 )

@@ -29,4 +29,5 @@ CHECK = Check(
         "Run the EFA installer of AWS, which includes aws-ofi-nccl. Set NCCL_NET=AWS Libfabric so that a missing plugin is an error."
     ),
     severity="medium",
+    name="EFA plugin",
 )

@@ -42,4 +42,5 @@ CHECK = Check(
         "NCCL_TOPO_FILE=/path/topo.xml. All users must be able to read it."
     ),
     severity="medium",
+    name="NCCL topology",
 )

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+
+import click
 
 from nodetune.api.model import Check, Finding, HostResult
+from nodetune.audit import run
+from nodetune.audit.request import AuditRequest
 from nodetune.audit.selection import Selection
+from nodetune.audit.steps import filled
+from nodetune.cli import proposed_options, settings
+from nodetune.cli.terminal import Terminal
 from nodetune.foundation import UserError
+from nodetune.foundation.exit_codes import INCOMPLETE, OK
 from nodetune.report.text import host_names
 
 SECONDS = 10.0
@@ -24,25 +32,49 @@ WORDS = {
 }
 
 
-def observed(
-    checks: Iterable[Check], selection: Selection, facts_path: Path | None
-) -> dict[str, list[tuple[str, Finding]]]:
-    """Return check → hosts with what was found there. An unreadable host has nothing; saved facts raise FileError."""
-    wanted = replace(selection, select=tuple(check.id for check in checks))
+def section(request: AuditRequest, name: str, meant: Sequence[Check], known: Mapping[str, Check]) -> int:
+    """Print a section of the audit of the hosts (of these checks only, if any are meant), and return the exit code."""
+    from nodetune.report import sections
+    from nodetune.report.text import explained
+
+    if meant:
+        request = replace(request, selection=replace(request.selection, select=tuple(check.id for check in meant)))
+    selection = run.compared(request)
+    results = run.run(request, selection, Terminal())
+    asked = proposed_options.text(request.connection, request.facts_path, selection)
+    commands = sections.Commands(asked, proposed_options.selected(selection), saved=request.facts_path is not None)
+    explained.write(sections.build(results, commands), name, sys.stdout, known)
+    lost = [result for result in results if result.state != "ok"]
+    if lost:
+        click.echo(
+            f"{host_names.named([each.host for each in lost])}: not reached ({commands.audit()} says why)", err=True
+        )
+    return INCOMPLETE if lost else OK
+
+
+Seen = list[tuple[HostResult, Finding]]
+
+
+def observed(checks: Iterable[Check], request: AuditRequest) -> tuple[dict[str, Seen], bool]:
+    """Return check → hosts with what was found there, and whether these are hosts that were named.
+
+    Without named hosts, this host is judged; if it cannot be read, it has nothing. Saved facts raise FileError.
+    """
+    wanted = replace(request.selection, select=tuple(check.id for check in checks))
+    named = request.facts_path is not None or (bool(request.connection.inventory) and _typed())
     if not wanted.select:
-        return {}
-    found: dict[str, list[tuple[str, Finding]]] = {}
-    for result in _saved(facts_path, wanted) if facts_path else _here(wanted):
+        return {}, named
+    found: dict[str, Seen] = {}
+    asked = replace(request, selection=wanted, no_compare=True)
+    for result in run.run(asked, wanted, Terminal()) if named else _here(wanted):
         for finding in result.findings if result.state == "ok" else ():
-            found.setdefault(finding.check, []).append((result.host, finding))
-    return found
+            found.setdefault(finding.check, []).append((result, finding))
+    return found, named
 
 
-def _saved(path: Path, selection: Selection) -> list[HostResult]:
-    from nodetune.audit import auditor
-    from nodetune.facts.saved import Saved
-
-    return auditor.by_name(auditor.audit_files(Saved(path), selection))
+def _typed() -> bool:
+    """Return whether -i is on the command line: what a check means is asked more often than what a whole fleet has."""
+    return not settings.is_implicit(click.get_current_context(), "inventory")
 
 
 def _here(selection: Selection) -> list[HostResult]:
@@ -58,14 +90,18 @@ def _here(selection: Selection) -> list[HostResult]:
         return []
 
 
-def rows(found: list[tuple[str, Finding]], saved: bool) -> Iterator[tuple[str, str]]:
-    """Yield a head and a text for each answer: what was seen on which hosts, and whether that is as wanted."""
+def rows(found: Seen, saved: bool) -> Iterator[tuple[str, str]]:
+    """Yield a head and a text for each answer: what was seen on which hosts, whether that is as wanted, and what to do."""
     alike: dict[str, list[str]] = {}
-    for host, finding in found:
+    steps: dict[str, list[str]] = {}
+    for result, finding in found:
         told = ", ".join(part for part in (finding.observed, WORDS.get(finding.status, finding.status)) if part)
-        alike.setdefault(f"{told}: {finding.reason}" if finding.reason else told, []).append(host)
-    ordered = sorted(alike.items(), key=lambda each: -len(each[1]))
-    for told, hosts in ordered[:MOST]:
-        yield f"On {host_names.named(hosts)}" if saved else "On this host", told
-    if left := sum(len(hosts) for _, hosts in ordered[MOST:]):
-        yield f"On {left} more", "nodetune audit -s ID lists all"
+        alike.setdefault(f"{told}: {finding.reason}" if finding.reason else told, []).append(result.host)
+        if finding.status == "fail" and (own := filled(finding.manual, result, finding)) != finding.manual:
+            steps.setdefault(own, []).append(result.host)
+    for head, texts in (("On", alike), ("To do on", steps)):
+        ordered = sorted(texts.items(), key=lambda each: -len(each[1]))
+        for told, hosts in ordered[:MOST]:
+            yield f"{head} {host_names.named(hosts) if saved else 'this host'}", told
+        if left := sum(len(hosts) for _, hosts in ordered[MOST:]):
+            yield f"{head} {left} more", "nodetune audit -s ID lists all"

@@ -12,13 +12,16 @@ from nodetune import report
 from nodetune.api.model import SEVERITIES, HostResult
 from nodetune.audit import run
 from nodetune.audit.request import CACHE_MINUTES, AuditRequest
-from nodetune.audit.summary import Summary, exit_code, summarise
+from nodetune.audit.summary import Summary, compliant, exit_code, summarise, totals
 from nodetune.checks import fleet_comparisons
 from nodetune.cli import deprecated, proposed_options, requests, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.requests import of
 from nodetune.cli.terminal import Terminal
 from nodetune.facts.saved import BUNDLED
+
+FEW_CHECKS = 3
+"""Up to this many checks are always shown in full."""
 
 _comparing = cli_options.stack(
     click.option(
@@ -82,6 +85,7 @@ def _check_format(output_format: str, about: report.About, output: Path | None) 
     show_default=True,
     help="How to group findings in the text report.",
 )
+@click.option("--full", is_flag=True, help="Show everything about each finding in the text report, also low and info.")
 @_comparing
 @cli_options.fail_on
 @cli_options.audit_format
@@ -92,6 +96,7 @@ def _check_format(output_format: str, about: report.About, output: Path | None) 
 def command(
     request: AuditRequest,
     group_by: str,
+    full: bool,
     output_format: str,
     previous: Path | None,
     measurements: tuple[Path, ...],
@@ -116,7 +121,18 @@ def command(
     judged = proposed_options.judged(selection)
     known = {check.id: check for check in selection.judged()}
     selected = proposed_options.selected(selection)
-    about = report.About(known, asked, request.fail_on, previous, measurements, group_by == "host", judged, selected)
+    about = report.About(
+        known,
+        asked,
+        request.fail_on,
+        previous,
+        measurements,
+        group_by == "host",
+        judged,
+        selected,
+        saved=request.facts_path is not None,
+        full=full or len(known) <= FEW_CHECKS,
+    )
     _check_format(output_format, about, output)
     write = report.writer(output_format, about)
     results = run.run(request, selection, Terminal())
@@ -152,7 +168,5 @@ def _record(asked: str, judged: str, summary: Summary, results: Sequence[HostRes
 
 def _count(summary: Summary, results: Sequence[HostResult]) -> str:
     """Return the last line of a report, for those whose report goes to a file."""
-    from nodetune.report.text import finding_groups
-
-    parts = finding_groups.totals(summary, sum(map(finding_groups.compliant, results)))
+    parts = totals(summary, sum(map(compliant, results)))
     return "".join(part if isinstance(part, str) else part[0] for part in parts)

@@ -4,53 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 import click
 
 from nodetune import checks
 from nodetune.api.model import Check
 from nodetune.audit import explain
-from nodetune.audit.request import SelectionRequest
+from nodetune.audit.request import AuditRequest
 from nodetune.audit.selection import Selection
 from nodetune.checks import fleet_comparisons
-from nodetune.cli import completion, requests
+from nodetune.cli import completion, requests, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.config import profile
 from nodetune.config import site as site_files
 from nodetune.foundation import text
+from nodetune.foundation.exit_codes import OK
+from nodetune.report import sections
 
 
-@requests.command("explain", SelectionRequest)
-@click.argument("ids", metavar="ID...", nargs=-1, required=True, shell_complete=completion.check_id)
-@cli_options.judging
+@requests.command("explain", AuditRequest)
+@click.argument("ids", metavar="[ID]...", nargs=-1, shell_complete=completion.check_id)
+@click.option(
+    "--section",
+    type=click.Choice(sections.NAMES),
+    help="Explain what the audit of the hosts lists in this section, with each host's own devices in the commands.",
+)
+@cli_options.hosts_or_nodes
 @cli_options.saved_facts
-def command(request: SelectionRequest, ids: tuple[str, ...], facts_path: Path | None) -> None:
+@cli_options.selection
+@verbosity.progress_option
+def command(request: AuditRequest, ids: tuple[str, ...], section: str | None) -> int:
     """Explain checks, how to confirm them manually, and their fix.
 
     ID is the id of a check, an area, or a shell pattern of ids. With --site, also checks of your own, and which line of
-    which file sets a value. Shows the value of this host, or of the hosts in --facts.
+    which file sets a value. Shows the value of this host, or of the hosts in --facts or -i.
 
     \b
     nodetune explain swap-large numa-balancing-on
     nodetune explain 'gpu-clock*'
     nodetune explain dirty-limit-high --facts h100-x2
+    nodetune explain -i prod --section broken
     """
+    if not ids and section is None:
+        raise click.UsageError("give the ID of a check, or --section")
     choice = request.selection
     resolved = profile.resolve(profile.named(choice.profiles), site_files.for_all(choice.site))
     compared = (each.as_check() for each in fleet_comparisons.every().values())
     known = {check.id: check for check in (*checks.load_all(), *compared, *resolved.checks)}
+    meant = _meant(ids, known, choice.site is not None)
     from nodetune.cli.commands import _explain
+
+    if section:
+        return _explain.section(request, section, meant, known)
     from nodetune.report.text import catalogue
 
-    meant = _meant(ids, known, choice.site is not None)
     of_hosts = [check for check in meant if not fleet_comparisons.is_fleet(check.id)]
-    found = _explain.observed(of_hosts, choice, facts_path)
+    found, saved = _explain.observed(of_hosts, request)
     for number, check in enumerate(meant):
         if number:
             click.echo()
-        seen = _explain.rows(found.get(check.id, []), saved=facts_path is not None)
+        seen = _explain.rows(found.get(check.id, []), saved=saved)
         catalogue.print_check(check, check.id in resolved.gates, [*_said(check.id, choice), *seen])
+    return OK
 
 
 def _said(check_id: str, selection: Selection) -> list[tuple[str, str]]:

@@ -14,13 +14,20 @@ from nodetune.foundation import json_document
 from nodetune.foundation.exit_codes import INCOMPLETE, OK
 from nodetune.remediation import plan_document
 from nodetune.remediation.plan_hosts import plan_hosts
-from nodetune.remediation.request import PlanRequest
+from nodetune.remediation.request import BY_NAME, PlanRequest
 
 
 @requests.command("plan", PlanRequest)
 @cli_options.hosts_or_nodes
 @cli_options.saved_facts
 @cli_options.selection
+@click.option(
+    "--max-disruption",
+    type=click.Choice(list(BY_NAME)),
+    default=PlanRequest.max_disruption,
+    show_default=True,
+    help="Leave out fixes with more disruption.",
+)
 @click.option("--files", is_flag=True, help="Show the full content of every file.")
 @click.option(
     "--export",

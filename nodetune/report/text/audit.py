@@ -1,291 +1,274 @@
-"""The audit for people at a terminal: worst first, hosts folded, each finding with its next command."""
+"""The audit for people at a terminal: sections by who acts, one line a cause, one command a section."""
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import TextIO
 
-from rich.console import Console
+from rich.cells import cell_len
 
-from nodetune.api.model import HostResult, disruption_name
-from nodetune.audit.summary import parts_of, seen, summarise
-from nodetune.checks.fleet_comparisons import every, is_fleet
+from nodetune.api.model import SEVERITIES, HostResult
+from nodetune.audit.summary import fleet_groups, table_age
 from nodetune.foundation import by_key, text
-from nodetune.report.text.finding_groups import (
-    Group,
-    compliant,
-    fleet_groups,
-    grouped,
-    skipped,
-    table_age,
-    totals,
-)
-from nodetune.report.text.host_names import CUT, FEW, MOST_REASONS, WHOLE, fold, judged_by, named, unreached
-from nodetune.report.text.lines import STYLE, Lines, console, short_reason, some
+from nodetune.report import sections
+from nodetune.report.sections import BROKEN, DRAINED, FEW, HAND, NOW, UNKNOWN, Commands, Line, Report, Section, Worst
+from nodetune.report.text.lines import STYLE, Lines, Part, breaks, screen
 
-MOST_VARIANTS = 6
-MOST_WHOLE = 3
-"""Up to this many findings, all their hosts are named."""
+MOST = {BROKEN: 16, NOW: 10, DRAINED: 8, HAND: 14, UNKNOWN: 5}
+"""Rows of each section for more than a few hosts: ten thousand hosts fit a screen of a hundred rows."""
 
-MOST_FULL = 10
-"""Above this many findings on more than a few hosts, each is shown in short form; the next commands are elsewhere."""
+MOST_REASONS = 6
+WITH_CHECKS = 100
+"""The width from which a row ends with its check."""
 
-SHORT_VARIANTS = {"critical": 3, "high": 3}
-"""Number of values in short form; one for other severities."""
+WIDEST = {"where": 24, "subject": 24, "check": 36}
+NARROW = 18
+"""The widest subject where rows have no check."""
 
-LESSER = ("low", "info")
-"""In short form, these take one line each."""
+SEVERITY = 10
+INDENT = "  "
+LEAST = 16
+"""The narrowest rest of a row that takes a part of the text."""
 
-GUTTER = " " * 10
-NARROWEST = 30
-"""The narrowest rest of a line that can take a list of hosts."""
+WORDS = {"pass": "passed", "skip": "do not apply", "unknown": "unknown", "waived": "waived"}
 
 
 def write(
     results: Sequence[HostResult],
     stream: TextIO,
-    asked: str = "",
-    by_host: bool = False,
-    judged: str = "",
-    selected: str = "",
+    commands: Commands | None = None,
+    today: Callable[[], datetime.date] = datetime.date.today,
 ) -> None:
-    """Print the report by finding or by host. `asked`, `judged` and `selected` are options for proposed commands."""
-    Printer(console(stream), results, asked, judged, selected).audit(by_host)
+    """Print the report. `commands` has the options for proposed commands."""
+    asked = commands or Commands()
+    Printer(Lines(screen(stream)), results, sections.build(results, asked), asked).report(today())
 
 
 class Printer:
-    """Prints one audit to a console."""
+    """Prints one report. Its columns are as wide in all sections."""
 
-    def __init__(
-        self,
-        console: Console,
-        results: Sequence[HostResult],
-        asked: str = "",
-        judged: str = "",
-        selected: str = "",
-        today: Callable[[], datetime.date] = datetime.date.today,
-    ) -> None:
-        self._out = Lines(console)
-        self._line, self._whole = self._out.line, self._out.whole
-        self._results = results
-        self._asked, self._judged, self._selected, self._today = asked, judged, selected, today
-        self._single = len(results) == 1
-        self._groups = grouped(results)
-        self._parts = parts_of(found for result in results for found in result.findings)
-        self._brief = len(results) > FEW and len(self._groups) > MOST_FULL
-        self._cut = self._brief
-        self._last: set[str] = set()
-
-    def audit(self, by_host: bool = False) -> None:
-        """Print the whole report."""
-        judged_by(self._out, self._results)
-        if by_host:
-            self._by_host()
-            self._compared()
-        else:
-            worse = [group for group in self._groups if not (self._brief and group.severity in LESSER)]
-            self._each(group for group in worse if not is_fleet(group.check))
-            self._compared()
-            self._each(group for group in worse if is_fleet(group.check))
-            self._lesser()
-        self._waived()
-        self._unknown()
-        self._skipped()
-        lost = [(each.state, each.host, each.message) for each in self._results if each.state != "ok"]
-        unreached(self._out, lost, self._command("audit", self._selected))
-        self._summary()
-
-    def _each(self, groups: Iterable[Group]) -> None:
-        for group in groups:
-            self._group(group)
-
-    def _group(self, group: Group) -> None:
-        self._head(group)
-        self._line(group.title, indent=GUTTER)
-        self._values(group)
-        if not self._brief:
-            self._next(group)
-        elif group.severity in SHORT_VARIANTS:
-            self._next_in_short(group)
-        self._line("")
-
-    def _values(self, group: Group) -> None:
-        """Print the observed values with their hosts, the most common first."""
-        variants = by_key(
-            ((seen(result, found), found.wanted, found.reason), result.host) for result, found in group.members
+    def __init__(self, out: Lines, results: Sequence[HostResult], report: Report, commands: Commands) -> None:
+        self._out, self._results, self._report, self._commands = out, results, report, commands
+        self._hosts = len(results)
+        self._columns = Columns(
+            out, [line for section in report.sections for line in self._shown(section)], self._hosts
         )
-        ordered = sorted(variants.items(), key=lambda item: -len(item[1]))
-        reasons = {reason for _, _, reason in variants}
-        most = SHORT_VARIANTS.get(group.severity, 1) if self._brief else MOST_VARIANTS
-        for (observed, wanted, reason), hosts in ordered[:most]:
-            where = self._share(hosts, len(group.members)) if len(variants) > 1 else ""
-            self._variant(observed, wanted, reason if len(reasons) > 1 else "", where)
-        if left := ordered[most:]:
-            where = self._share([host for _, hosts in left for host in hosts], len(group.members))
-            self._line((f"… and {text.count(len(left), 'other value')} on {where}", "dim"), indent=GUTTER)
-        if len(reasons) == 1 and (reason := reasons.pop()):
-            self._line(reason, indent=GUTTER)
 
-    def _head(self, group: Group) -> None:
-        """Print the fault, its severity and its hosts: on the same line if they fit, else below it."""
-        head = (f"{group.severity:<8}", STYLE[group.severity]), "  ", (group.check, "bold")
-        if self._single:
-            self._line(*head)
-            return
-        room = self._out.room() - len(GUTTER) - len(group.check) - 2
-        every = len(self._groups) <= MOST_WHOLE
-        where = self._where(group.hosts, WHOLE if every else self._out.room(GUTTER))
-        if len(where) > room >= NARROWEST and not every:
-            where = self._where(group.hosts, room)
-        if len(where) <= room:
-            self._line(*head, f"  {where}")
-        else:
-            self._line(*head)
-            self._line(where, indent=GUTTER)
-        self._last = set(group.hosts)
+    def report(self, today: datetime.date) -> None:
+        self._head()
+        for section in self._report.sections:
+            self._section(section)
+        self._not_reached()
+        self._worst(self._report.worst)
+        self._end(today)
 
-    def _where(self, hosts: list[str], longest: int) -> str:
-        """Return the hosts, or a reference if they are the same as for the finding above."""
-        if len(hosts) > FEW and set(hosts) == self._last:
-            return f"the same {len(hosts)} hosts"
-        where = named(hosts, longest)
-        self._cut |= CUT in where
-        return where
-
-    def _share(self, hosts: list[str], among: int) -> str:
-        """Return the hosts of a finding, or only their number if they are most of many hosts or the report is brief."""
-        if len(hosts) > FEW and len(hosts) * 2 > among:
-            return f"{len(hosts)} of {among} hosts"
-        return f"{len(hosts)} hosts" if len(hosts) > FEW and self._brief else named(hosts, 60)
-
-    def _lesser(self) -> None:
-        """Print the less severe findings, one line each."""
-        if self._brief and (groups := [group for group in self._groups if group.severity in LESSER]):
-            for group in groups:
-                self._head(group)
-            self._line("")
-
-    def _variant(self, observed: str, wanted: str, reason: str, where: str) -> None:
-        parts: list[tuple[str, str] | str] = [(f"{where}: ", "bold")] if where else []
-        parts += [("observed ", "dim"), observed]
-        label = ("   wanted ", "dim")
-        if wanted and not self._out.fits(*parts, label, wanted, indent=GUTTER):
-            self._line(*parts, indent=GUTTER)
-            parts, label = [], ("wanted   ", "dim")
-        self._line(*parts, *((label, wanted) if wanted else ()), indent=GUTTER)
-        if reason:
-            self._line(reason, indent=GUTTER)
-
-    def _compared(self) -> None:
-        """Print which hosts were compared in which cohorts."""
-        compared = fleet_groups(self._results)
-        if not compared:
-            return
-        self._line(("between hosts", "bold"))
-        few = [host for hosts, comparisons, _ in compared.values() if not comparisons for host in hosts]
-        for name, (hosts, comparisons, agreed) in compared.items():
+    def _head(self) -> None:
+        self._judged()
+        self._out.joined(self._found(), self._counted())
+        for name, (hosts, comparisons, agreed) in list(fleet_groups(self._results).items())[:MOST_REASONS]:
             if comparisons:
                 alike = f"identical in {agreed} of {text.count(comparisons, 'comparison')}"
-                counted = f"  {text.count(len(hosts), 'host')} "
-                room = self._out.room("  ") - len(f"{name}{counted}: {alike}")
-                self._line((name, "bold"), f"{counted}{fold(hosts, max(room, NARROWEST))}: {alike}", indent="  ")
-        if few:
-            told = "too few similar hosts to find outliers: compare with one host (--reference) or select other cohorts (--cohort)"
-            self._line((f"{text.count(len(few), 'host')}", "bold"), f" {fold(few, 60)}: {told}", indent="  ")
-        self._line("")
+                self._out.line((f"{text.count(len(hosts), 'host')} compared, {name}: {alike}", "dim"))
 
-    def _next(self, group: Group) -> None:
-        found = group.members[0][1]
-        if is_fleet(group.check):
-            self._line(("manual   ", "dim"), found.manual, indent=GUTTER)
-            self._whole(("confirm  ", "dim"), (every()[group.check].confirm, "green"), indent=GUTTER)
+    def _judged(self) -> None:
+        """Print how which hosts were judged, and the age of their facts."""
+        ok = [result for result in self._results if result.state == "ok"]
+        if self._hosts == 1 and ok:
+            told = f"{ok[0].machine}, " if ok[0].machine else ""
+            self._out.joined([(text.plain(ok[0].host), "bold"), f"  {told}{_profile(ok[0])}"], ok[0].message)
             return
-        if found.fix:
-            cost = disruption_name(found.fix.disruption)
-            cost = "no disruption" if cost == "none" else f"disruption: {cost}"
-            values = {text.setting(each.fix.value, each.fix.unit) for _, each in group.members if each.fix}
-            value = values.pop() if len(values) == 1 else "a value computed for each host"
-            self._line(("fix      ", "dim"), f"{text.plain(found.fix.target)} = {value} ({cost})", indent=GUTTER)
-            self._type(self._command("plan", self._named(found.check)))
-            return
-        if found.manual:
-            self._line(("manual   ", "dim"), found.manual.strip(), indent=GUTTER)
-        self._type(self._explain(found.check))
+        from nodetune.report.text.host_names import aged, named  # one host needs no more than its name
 
-    def _next_in_short(self, group: Group) -> None:
-        plan, fixable = self._command("plan", self._named(group.check)), any(found.fix for _, found in group.members)
-        self._type(plan if fixable else self._explain(group.check))
+        for told, hosts in list(by_key((_profile(each), each.host) for each in ok).items())[:MOST_REASONS]:
+            self._out.line((named(hosts, 48), "bold"), f"  {told}", hang=" " * 8)
+        for message, hosts in list(aged(self._results).items())[:MOST_REASONS]:
+            where = "all hosts" if len(hosts) == len(ok) else named(hosts)
+            self._out.line((message, "yellow"), f": {where}")
 
-    def _named(self, check: str) -> str:
-        """Return the options that select a check and those that its finding also reports."""
-        return " ".join(f"-s {each}" for each in (check, *self._parts.get(check, ())))
+    def _found(self) -> list[Part]:
+        """Return the counts of what was found."""
+        summary = self._report.summary
+        parts: list[Part] = []
+        if self._hosts > 1 or not summary.reached:
+            lost = summary.hosts - summary.reached
+            parts = [(f"{text.count(summary.reached, 'host')} audited", "bold")]
+            parts += [(f", {lost} not reached", "bold magenta")] if lost else []
+            if not summary.reached:
+                return parts
+            parts += [f", {self._report.compliant} compliant: "]
+        count, severe = sum(summary.failing.values()), reversed(SEVERITIES)
+        if not count:
+            return [*parts, ("no findings", "green")]
+        also = f" of {text.count(count, 'cause')}" if count < self._report.findings else ""
+        parts += [(f"{text.count(self._report.findings, 'finding')}{also}", "bold"), ": "]
+        told = [(f"{summary.failing[each]} {each}", STYLE[each]) for each in severe if summary.failing.get(each)]
+        return [*parts, *(part for each in told for part in (each, ", "))][:-1]
 
-    def _type(self, command: str) -> None:
-        """Print the next command on one line, even on a narrow screen, so that it can be copied."""
-        self._whole(("next     ", "dim"), (command, "green"), indent=GUTTER)
+    def _counted(self) -> str:
+        """Return the counts of everything else."""
+        statuses = self._report.summary.statuses
+        told = (f"{statuses[each]} {word}" for each, word in WORDS.items() if statuses.get(each))
+        return ", ".join(told) if self._report.summary.reached else ""
 
-    def _explain(self, check: str) -> str:
-        return " ".join(part for part in ("nodetune explain", check, self._judged) if part)
+    def _section(self, section: Section) -> None:
+        counted = text.count(section.findings, "check" if section.name == UNKNOWN else "finding")
+        self._title(f"{self._named(section)} ({counted})")
+        shown = self._shown(section)
+        for line in shown:
+            self._columns.row(line, 1 if self._hosts > FEW or (self._hosts > 1 and section.name != BROKEN) else 2)
+        if left := len(section.lines) - len(shown):
+            self._out.line((f"… and {text.count(left, 'more cause')}", "dim"), indent=INDENT)
+        self._to_do(section.command)
 
-    def _command(self, verb: str, more: str = "") -> str:
-        return " ".join(part for part in ("nodetune", verb, self._asked, more) if part)
+    def _shown(self, section: Section) -> Sequence[Line]:
+        most = MOST[section.name] if self._hosts > FEW else len(section.lines)
+        return section.lines if len(section.lines) <= most else section.lines[: most - 1]
 
-    def _by_host(self) -> None:
-        for result in sorted(self._results, key=lambda one: one.host):
-            if result.state != "ok":
-                continue
-            failing = sorted(result.causes(), key=lambda found: found.rank)
-            told = (
-                text.count(len(failing), "finding") if failing else "compliant" if compliant(result) else "no findings"
-            )
-            self._line((text.plain(result.host), "bold underline"), f"  {told}")
-            for found in failing:
-                reason = f" ({found.reason})" if found.reason else ""
-                wanted = f", wanted {found.wanted}" if found.wanted else ""
-                severity = (f"{found.severity:<8}", STYLE[found.severity])
-                self._line(severity, f"  {found.check}: {seen(result, found)}{wanted}{reason}", indent="  ")
-            self._line("")
+    def _named(self, section: Section) -> str:
+        if self._hosts == 1 or section.name != BROKEN:
+            return section.title
+        return section.title.replace("it", text.count(len(section.hosts), "host"), 1)
 
-    def _waived(self) -> None:
-        for group in grouped(self._results, "waived"):
-            why = f"  {named(group.hosts)}: {group.members[0][1].reason}"
-            self._line(("waived  ", "dim"), "  ", (group.check, "bold"), why, hang=GUTTER)
-
-    def _unknown(self) -> None:
-        reasons: dict[str, tuple[set[str], set[str]]] = {}
-        for result in self._results:
-            for found in result.findings:
-                if found.status == "unknown":
-                    ids, hosts = reasons.setdefault(short_reason(found.reason), (set(), set()))
-                    ids.add(found.check)
-                    hosts.add(result.host)
-        ordered = sorted(reasons.items(), key=lambda item: -len(item[1][0]))
-        most = MOST_REASONS if len(self._results) > FEW else len(ordered)
-        for reason, (ids, hosts) in ordered[:most]:
-            where = "" if self._single else f"  {named(sorted(hosts), 60)}"
-            self._line(("unknown ", "magenta"), f"  {text.count(len(ids), 'check')}{where}: {reason}")
-            self._line((some(sorted(ids)), "dim"), indent=GUTTER)
-        if rest := ordered[most:]:
-            left = text.count(len({check for _, (ids, _) in rest for check in ids}), "check")
-            told = f"  … and {text.count(len(rest), 'more reason')} ({left}): --format json lists all"
-            self._line(("unknown ", "magenta"), (told, "dim"))
-
-    def _skipped(self) -> None:
-        """Print why checks do not apply if only a few were selected; otherwise they are only counted."""
-        if len({found.check for result in self._results for found in result.findings}) > MOST_FULL:
-            return
-        for (check, reason), hosts in skipped(self._results).items():
-            where = "" if self._single else f"  {named(hosts, 60)}"
-            self._line(("not applicable  ", "dim"), (check, "bold"), where, f": {reason}")
-
-    def _summary(self) -> None:
-        summary = summarise(self._results)
+    def _title(self, title: str) -> None:
         self._out.gap()
-        self._line(*totals(summary, 0 if self._single else sum(map(compliant, self._results))))
-        if any(not is_fleet(found.check) for result in self._results for found in result.failing()):
-            self._out.commands(("all fixes:", self._command("plan", self._selected)), ("why:", self._explain("ID")))
-        if told := table_age(self._results, self._today()):
-            self._line((told, "dim"))
-        if self._cut:
-            self._out.commands(("details:", self._command("audit", "-s ID")), ("all:", "--format json"))
+        self._out.line((title, "bold"))
+
+    def _to_do(self, command: str) -> None:
+        """Print a command on one line, even on a narrow screen, so that it can be copied."""
+        self._out.whole((f"{'to do':<{SEVERITY}}", "dim"), (command, "green"), indent=INDENT)
+
+    def _not_reached(self) -> None:
+        """Print one line for each reason why hosts were not reached."""
+        failed = [(each.state, each.host, each.message) for each in self._results if each.state != "ok"]
+        if not failed:
+            return
+        from nodetune.report.text.host_names import ACCEPT, KEYS, causes, named
+
+        lost = [(state, why, hosts) for state, found in causes(failed).items() for why, hosts in found]
+        self._title(f"NOT REACHED: {len(failed)} of {text.count(self._hosts, 'host')}")
+        for state, why, hosts in lost[:MOST_REASONS]:
+            self._out.line((state, "bold magenta"), f"  {named(hosts, 48)}: {why}", indent=INDENT, hang=" " * 8)
+        if rest := lost[MOST_REASONS:]:
+            left = sum(len(hosts) for *_, hosts in rest)
+            told = f"{text.count(len(rest), 'more reason')} ({text.count(left, 'host')}): --format json lists all"
+            self._out.line((f"… and {told}", "dim"), indent=INDENT)
+        if any(why == KEYS for _, why, _ in lost):
+            self._to_do(self._commands.audit(ACCEPT))
+
+    def _worst(self, hosts: Sequence[Worst]) -> None:
+        if not hosts:
+            return
+        self._title("WORST HOSTS")
+        width = max(len(text.plain(each.host)) for each in hosts)
+        for each in hosts:
+            counted = ", ".join(f"{each.failing[name]} {name}" for name in sections.GRAVE if each.failing.get(name))
+            named, room = f"{text.plain(each.host):<{width}}", self._out.room() - width - 27
+            self._out.whole((named, "bold"), f"  {counted:<20}  {cut(', '.join(each.checks), room)}", indent=INDENT)
+
+    def _end(self, today: datetime.date) -> None:
+        if self._report.lesser:
+            self._out.gap()
+            self._out.whole((f"{self._report.lesser} low and info: ", ""), (self._report.full, "green"))
+        if told := table_age(self._results, today):
+            self._out.line((told, "dim"))
+        if (
+            not self._report.sections
+            and not self._report.lesser
+            and self._report.compliant
+            and not self._commands.saved
+        ):
+            self._out.whole(("next  ", "dim"), (self._commands.verify(), "green"))
+
+
+def _profile(result: HostResult) -> str:
+    reason = result.profile_reason.removeprefix(f"{result.profile}: ")
+    because = f" ({text.plain(reason)})" if reason else ""
+    return f"profile {text.plain(result.profile)}{because}"
+
+
+class Columns:
+    """Prints lines under each other. A text that does not fit has a second row, and is cut there."""
+
+    def __init__(self, out: Lines, lines: Sequence[Line], hosts: int) -> None:
+        self._out, self._hosts = out, hosts
+        wide = out.room() + 1 >= WITH_CHECKS
+        self._where = _width((self._named(line) for line in lines), WIDEST["where"])
+        subject = 0 if hosts > 1 else WIDEST["subject"] if wide else NARROW
+        self._subject = _width((line.subject for line in lines), subject)
+        self._check = _width(map(_check, lines), WIDEST["check"]) if wide else 0
+        self._text = _width((f"{'' if self._subject else line.subject}  {line.text}" for line in lines), out.room())
+
+    def row(self, line: Line, rows: int) -> None:
+        """Print one cause. `rows` is the maximum number of rows."""
+        head: list[Part] = [INDENT, (f"{line.severity:<{SEVERITY}}", STYLE.get(line.severity, "magenta"))]
+        if self._where:
+            head.append(f"{_padded(self._named(line), self._where)}  ")
+        head.append((f"{_padded(line.subject, self._subject)}  ", "bold"))
+        used = sum(cell_len(each if isinstance(each, str) else each[0]) for each in head)
+        column = len(INDENT) + SEVERITY + sum(width + 2 for width in (self._where, self._subject) if width)
+        end = min(self._out.room() - (self._check + 2 if self._check else 0), column + self._text)
+        told, check = self._told(line, end - used), _check(line) if self._check else ""
+        first, *more = _wrapped(told, end - used, end - column, rows)
+        tail: list[Part] = [(f"{' ' * (end - used - cell_len(first) + 2)}{check}", "dim")] if check else []
+        self._out.whole(*head, first, *tail)
+        for row in more:
+            self._out.whole(row, indent=" " * column)
+
+    def _told(self, line: Line, room: int) -> str:
+        """Return the text of a line, in fewer words if it is long."""
+        more = f"; other values on {text.count(line.others, 'host')}" if line.others else ""
+        if not self._check and line.parts:
+            more += f" (+{len(line.parts)})"
+        return (line.text if cell_len(line.text + more) <= room else line.short) + more
+
+    def _named(self, line: Line) -> str:
+        """Return the hosts of a line: all by name if that is short, else counted."""
+        if self._hosts == 1:
+            return ""
+        if len(line.hosts) == self._hosts:
+            return f"all {self._hosts} hosts"
+        from nodetune.report.text.host_names import fold
+
+        names = fold(line.hosts, WIDEST["where"])
+        if len(names) <= WIDEST["where"] and "…" not in names:
+            return names
+        few = f"{fold(line.hosts[:1])} +{len(line.hosts) - 1}"
+        return (
+            few if self._hosts <= FEW and len(few) <= WIDEST["where"] else f"{len(line.hosts)} of {self._hosts} hosts"
+        )
+
+
+def _wrapped(told: str, first: int, width: int, most: int) -> list[str]:
+    """Return the rows of a text. No address, command or number is parted; the last row may be cut."""
+    if first < LEAST:
+        return ["", cut(told, width)]
+    places = [0, *breaks(told, first, width), len(told)]
+    rows = [told[here:there].rstrip() for here, there in pairwise(places)]
+    if len(rows) <= most:
+        return rows
+    last = cut(" ".join(rows[most - 1 :]), first if most == 1 else width)
+    return [*rows[: most - 1], last]
+
+
+def cut(told: str, room: int) -> str:
+    """Return as many words as fit."""
+    if cell_len(told) <= room:
+        return told
+    end = next(iter(breaks(told, max(room - 2, 1), room)), len(told))
+    return f"{told[:end].rstrip()} …"
+
+
+def _check(line: Line) -> str:
+    if line.severity == UNKNOWN and line.parts:
+        return ""
+    return f"{line.check} +{len(line.parts)}" if line.parts else line.check
+
+
+def _width(texts: Iterable[str], widest: int) -> int:
+    return min(max(map(cell_len, texts), default=0), widest)
+
+
+def _padded(told: str, width: int) -> str:
+    return told + " " * (width - cell_len(told))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from typing import TextIO
@@ -10,14 +11,22 @@ from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.text import Text
 
-from nodetune.api.model import NOT_COLLECTED
+from nodetune.report import sections
+
+short_reason = sections.short_reason
+
+Part = tuple[str, str] | str
+"""A text, or a text with its style."""
+
+NARROWEST, PIPE, WIDEST = 80, 120, 160
+"""Widths of a report in columns. PIPE is the width where the output is not a terminal."""
 
 STYLE = {"critical": "bold white on red", "high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
 _WORD = re.compile(r"\s*(?:`[^`]{1,300}`\S*|(?:\d+ )?\S+)\s*")
 """A word. A number stays with its noun, and a command in backquotes is one word so that it can be copied."""
 
 _PIECE = re.compile(r"[^,]*,+|[^,]+")
-_COPIED = re.compile(r"(?:https?:/)?/[\w./@*+?=&%#:-]{1,200}[,;:]?|`[^`]+`\S{0,3}")
+_COPIED = re.compile(r'(?:https?:/)?/[\w./@*+?=&%#:-]{1,200}[,;:]?|`[^`]+`\S{0,3}|[\w.]+="[^"\s]+"')
 """A path, an address or a command: it stays whole even if longer than a line, so that it can be copied."""
 
 
@@ -31,23 +40,32 @@ class Lines:
         """Return how wide a line may be under an indent."""
         return max(40, self._console.width - len(indent) - 1)
 
-    def fits(self, *parts: tuple[str, str] | str, indent: str = "") -> bool:
+    def fits(self, *parts: Part, indent: str = "") -> bool:
         """Return whether these parts fit on one line."""
         return sum(cell_len(each if isinstance(each, str) else each[0]) for each in parts) <= self.room(indent)
 
-    def line(self, *parts: tuple[str, str] | str, indent: str = "", hang: str = "") -> None:
+    def line(self, *parts: Part, indent: str = "", hang: str = "") -> None:
         """Print one logical line. A part is a text, or a text with its style. Rows after the first also get `hang`."""
         line = Text()
         for part in parts:
-            text, style = (part, "") if isinstance(part, str) else part
-            line.append(text, style)
+            line.append(*((part, "") if isinstance(part, str) else (part[0], STYLE.get(part[1], part[1]))))
         line.expand_tabs(8)
         margin = indent
         for row in line.split("\n", allow_blank=True):
-            for wrapped in row.divide(_breaks(row.plain, self.room(margin), self.room(indent + hang))):
+            for wrapped in row.divide(breaks(row.plain, self.room(margin), self.room(indent + hang))):
                 wrapped.rstrip()
                 self._print(Text(margin).append_text(wrapped))
                 margin = indent + hang
+
+    def joined(self, left: Sequence[Part], right: str) -> None:
+        """Print two texts at both ends of one line, or one below the other."""
+        used = sum(cell_len(each if isinstance(each, str) else each[0]) for each in left) + cell_len(right)
+        if used + 4 <= self.room():
+            self.line(*left, " " * (self.room() - used), (right, "dim"))
+            return
+        self.line(*left)
+        if right:
+            self.line((right, "dim"))
 
     def gap(self) -> None:
         """Print an empty line unless the last line is empty."""
@@ -66,11 +84,11 @@ class Lines:
         for label, command in proposed:
             self.whole((f"{label} ", "dim"), (command, "green"))
 
-    def whole(self, *parts: tuple[str, str], indent: str = "") -> None:
+    def whole(self, *parts: Part, indent: str = "") -> None:
         """Print one line without wrapping."""
         line = Text(indent)
-        for text, style in parts:
-            line.append(text, style)
+        for part in parts:
+            line.append(*((part, "") if isinstance(part, str) else (part[0], STYLE.get(part[1], part[1]))))
         self._print(line)
 
     def _print(self, line: Text) -> None:
@@ -78,7 +96,7 @@ class Lines:
         self._console.print(line, soft_wrap=True)
 
 
-def _breaks(text: str, first: int, width: int) -> Iterator[int]:
+def breaks(text: str, first: int, width: int) -> Iterator[int]:
     """Yield where a text wraps: before words; long words after commas, else where the line is full.
 
     `first` is the width of the first line.
@@ -107,16 +125,12 @@ def console(stream: TextIO) -> Console:
     return Console(file=stream, highlight=False, markup=False, emoji=False)
 
 
-TIME_OVER = "not collected: the probe's time was over"
-"""The probe's reason for each fact that it had no time to read (nodetune/probe/main.py)."""
-
-
-def short_reason(reason: str) -> str:
-    """Return a reason without the leading fact or file, so that equal causes fold."""
-    for cause in ("permission denied: needs root (--become)", NOT_COLLECTED, TIME_OVER):
-        if cause in reason:
-            return cause
-    return reason
+def screen(stream: TextIO) -> Console:
+    """Make a console as wide as the terminal, within limits."""
+    made = console(stream)
+    width = made.width if made.is_terminal or os.environ.get("COLUMNS") else PIPE
+    made.width = min(max(width, NARROWEST), WIDEST)
+    return made
 
 
 def some(names: Sequence[str], most: int = 8) -> str:

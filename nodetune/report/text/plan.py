@@ -44,9 +44,8 @@ def totals(plans: Sequence[HostPlan]) -> str:
     """Return the totals of the plan: its last line, also if the plan goes to a file."""
     steps = planning.steps(plans)
     doable = [host for host, _, why in steps if not why]
-    manual = len(planning.manual_steps([plan.result for plan in plans])) + len(
-        {found.check for _, found, why in steps if why}
-    )
+    cannot = {found.check for _, found, why in steps if why and not planning.is_over(why)}
+    manual = len(planning.manual_steps([plan.result for plan in plans])) + len(cannot)
     lost = sum(plan.result.state != "ok" for plan in plans)
     told = f"{plain_text.count(manual, 'finding')} {'needs' if manual == 1 else 'need'} manual work"
     more = f"; {plain_text.count(lost, 'host')} not reached" if lost else ""
@@ -66,13 +65,16 @@ class Printer:
     def plan(self, ending: str) -> None:
         steps = planning.steps(self._plans)
         doable = [(host, found) for host, found, why in steps if not why]
-        cannot = [step for step in steps if step[2]]
+        cannot = [step for step in steps if step[2] and not planning.is_over(step[2])]
         results = [plan.result for plan in self._plans]
         manual = planning.manual_steps(results)
         for disruption in DISRUPTIONS:
             same = [(host, found) for host, found in doable if fix_of(found).disruption == disruption]
             if same:
                 self._disruption(disruption, same)
+        if over := sum(planning.is_over(why) for *_, why in steps):
+            told = f"{plain_text.count(over, 'step')} with more disruption: --max-disruption allows more"
+            self._out.line(("left out ", "yellow"), told)
         self._cannot(cannot)
         self._manual(manual)
         lost = [(each.state, each.host, each.message) for each in results if each.state != "ok"]

@@ -16,7 +16,7 @@ from nodetune.guard.node.scontrol import ScontrolError
 from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.remediation.runs.record import Run, listing
 from nodetune.report import markdown
-from nodetune.report.text import apply, audit, guard, runs
+from nodetune.report.text import apply, audit, full, guard, runs
 from nodetune.report.text.lines import Lines
 from tests.support.commandline import nodetune
 from tests.support.reporting import finding, result
@@ -64,7 +64,7 @@ def test_only_rows_after_the_first_hang():
 
 
 def test_no_two_empty_lines_before_the_summary():
-    text = told(audit.write, [result("gpu1", finding("swap-in-use"))])
+    text = told(full.write, [result("gpu1", finding("swap-in-use"))])
     assert "\n\n\n" not in text
     assert "\n\n1 host audited" in text
 
@@ -73,7 +73,7 @@ def test_no_two_empty_lines_before_the_summary():
 
 
 def test_an_audit_that_reached_nobody_finds_nothing_and_says_so():
-    assert told(audit.write, LOST).endswith("\n\n0 hosts audited, 1 not reached\n")
+    assert told(audit.write, LOST).startswith("0 hosts audited, 1 not reached\n\nNOT REACHED: 1 of 1 host\n")
     assert "0 hosts audited, **1 not reached**\n" in told(markdown.write, LOST, checks={})
 
 

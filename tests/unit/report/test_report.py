@@ -12,7 +12,7 @@ from nodetune.facts import document
 from nodetune.foundation import json_document
 from nodetune.foundation import text as plain_text
 from nodetune.hosts import nodeset
-from nodetune.report.text import audit
+from nodetune.report.text import full
 from tests.support import reporting
 
 
@@ -28,9 +28,9 @@ def result(host, *findings, state="ok", message=""):
 
 def printed(results, width=100, by_host=False):
     stream = io.StringIO()
-    console = audit.console(stream)
+    console = full.console(stream)
     console.width = width
-    audit.Printer(console, results, "-i prod").audit(by_host)
+    full.Printer(console, results, "-i prod").audit(by_host)
     return stream.getvalue()
 
 
@@ -72,7 +72,7 @@ def test_an_aged_table_of_driver_versions_is_told(today, status, told):
     stream = io.StringIO()
     results = [result("a", finding("gpu-driver-vulnerable", status=status))]
     day = datetime.date.fromisoformat(today)
-    audit.Printer(audit.console(stream), results, today=lambda: day).audit()
+    full.Printer(full.console(stream), results, today=lambda: day).audit()
     assert ("by a table of 2026-09-30" in stream.getvalue()) == told
 
 

@@ -11,7 +11,7 @@ from nodetune.hosts import nodeset
 from nodetune.hosts.target import Target
 from nodetune.remediation import plan
 from nodetune.remote.login import host_keys, openssh
-from nodetune.report.text import audit, host_names, lines
+from nodetune.report.text import full, host_names, lines
 from nodetune.report.text import plan as text_plan
 from tests.unit.cli.test_cli import nodetune
 from tests.unit.report.test_report import finding, printed, result
@@ -235,7 +235,7 @@ def test_a_host_with_unknown_findings_is_not_compliant():
 
 
 def test_one_value_more_than_are_shown_is_one_other_value():
-    hosts = [result(f"gpu{number}", finding(observed=str(number))) for number in range(audit.MOST_VARIANTS + 1)]
+    hosts = [result(f"gpu{number}", finding(observed=str(number))) for number in range(full.MOST_VARIANTS + 1)]
     assert "… and 1 other value on gpu6" in printed(hosts)
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from markdown_it import MarkdownIt
 
-from nodetune.report import markdown
+from nodetune.report import markdown, sections
+from nodetune.report.sections import Commands
 from tests.support.reporting import CHECKS, HOSTILE, finding, fixable, hostile, judged, result
 
 MACHINES = sorted((Path(__file__).parents[2] / "data" / "synthetic").glob("*.json"))
@@ -14,7 +15,7 @@ ADDRESSES = {word for check in CHECKS.values() for word in check.doc.split() if 
 
 def written(results):
     stream = io.StringIO()
-    markdown.write(results, stream, CHECKS, "-i prod")
+    markdown.write(results, stream, CHECKS, Commands("-i prod"))
     return stream.getvalue()
 
 
@@ -28,8 +29,10 @@ def test_the_worst_finding_is_first_with_reason_and_next_step():
     text = written([result("a", fixable(), finding("nvlink-down", "critical", manual="Reset the GPUs."))])
     assert text.index("critical: `nvlink-down`") < text.index("low: `dirty-limit-high`")
     assert "**Why it matters.**" in text
-    assert "Reset the GPUs. `nodetune explain nvlink-down`" in text
-    assert "`nodetune plan -i prod -s dirty-limit-high` (disruption of the fix: none)" in text
+    assert "**Manually.** Reset the GPUs." in text
+    assert "**To do.** `nodetune explain -i prod --section by-hand`" in text
+    assert "**Fix.** `vm.dirty_bytes` (disruption: none)" in text
+    assert "**To do.** `nodetune apply -i prod`" in text
 
 
 def test_a_thousand_hosts_make_one_line_a_finding():
@@ -39,12 +42,14 @@ def test_a_thousand_hosts_make_one_line_a_finding():
     assert len(text) < 10_000
 
 
-def test_the_table_has_a_row_for_each_failing_check():
+def test_each_section_is_a_table_with_a_row_for_each_cause():
     results = judged(*MACHINES)
-    failing = {(found.check, found.severity) for each in results for found in each.causes()}
+    tables = [each.lines for each in sections.build(results, every=True).sections]
+    rows = sum(map(len, tables))
+    assert {line.check for lines in tables for line in lines} == {f.check for each in results for f in each.causes()}
     tokens = parsed(written(results))
-    assert sum(token.type == "tr_open" for token in tokens) == len(failing) + 1
-    assert sum(token.type == "td_open" for token in tokens) == 4 * len(failing)
+    assert sum(token.type == "tr_open" for token in tokens) == rows + len(tables)
+    assert sum(token.type == "td_open" for token in tokens) == 4 * rows
 
 
 def test_every_text_of_a_host_is_code_and_nothing_else():

@@ -9,7 +9,7 @@ from nodetune.guard.deploy.status import Status
 from nodetune.provision.record import StageResult
 from nodetune.remediation.plan import HostPlan
 from nodetune.report import markdown
-from nodetune.report.text import audit, guard, host_names, plan, provision, verify
+from nodetune.report.text import full, guard, host_names, plan, provision, verify
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
 
@@ -19,7 +19,7 @@ WHY = {host: f"the host key ssh-ed25519 SHA256:{host * 9} is not in known_hosts:
 RESULTS = [HostResult(host, STATE, WHY[host]) for host in HOSTS]
 
 REPORTS = {
-    "audit": lambda stream, results: audit.write(results, stream, "-i prod"),
+    "audit": lambda stream, results: full.write(results, stream, "-i prod"),
     "plan": lambda stream, results: plan.print_plan(
         stream, [HostPlan(each) for each in results], command="nodetune audit -i prod"
     ),

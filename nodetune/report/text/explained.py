@@ -1,0 +1,94 @@
+"""One section of an audit in full: each cause with what was seen where, and its steps with this host's own devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TextIO
+
+from nodetune.api.model import Check, Finding, HostResult, disruption_name
+from nodetune.audit import explain
+from nodetune.audit.steps import filled
+from nodetune.audit.summary import seen
+from nodetune.foundation import by_key, text
+from nodetune.report.sections import DRAINED, NOW, TITLES, UNKNOWN, Line, Report, Section
+from nodetune.report.text.host_names import named
+from nodetune.report.text.lines import STYLE, Lines, screen
+
+MOST = 6
+"""Different values and steps of one check."""
+
+GUTTER = " " * 10
+
+
+def write(report: Report, name: str, stream: TextIO, checks: Mapping[str, Check]) -> None:
+    """Print the section of this name."""
+    out = Lines(screen(stream))
+    section = next((each for each in report.sections if each.name == name), None)
+    if section is None:
+        out.line((f"{TITLES[name]}: nothing", "green"))
+        return
+    _Printer(out, checks, single=report.summary.hosts == 1).section(section)
+    if name in (NOW, DRAINED):
+        out.whole(("to do     ", "dim"), (section.command, "green"))
+    if section.lesser:
+        out.whole(f"{section.lesser} low and info more: ", (report.full, "green"))
+
+
+class _Printer:
+    def __init__(self, out: Lines, checks: Mapping[str, Check], *, single: bool) -> None:
+        self._out, self._checks, self._single = out, checks, single
+
+    def section(self, section: Section) -> None:
+        self._out.line((section.title, "bold"), f" ({text.count(section.findings, 'finding')})")
+        self._out.line("")
+        if section.name == UNKNOWN:
+            for line in section.lines:
+                self._unread(line)
+            return
+        found = by_key(((line.severity, line.check), line) for line in section.lines)
+        for (severity, check), lines in found.items():
+            self._cause(severity, check, [member for line in lines for member in line.members])
+
+    def _unread(self, line: Line) -> None:
+        where = "" if self._single else f"{named(line.hosts)}: "
+        self._out.line(("unknown   ", "magenta"), f"{where}{line.text}")
+        for check, members in by_key((found.check, (result, found)) for result, found in line.members).items():
+            self._out.line((check, "bold"), f"  {members[0][1].title}", indent=GUTTER)
+        self._out.line("")
+
+    def _cause(self, severity: str, check: str, members: Sequence[tuple[HostResult, Finding]]) -> None:
+        first = members[0][1]
+        self._out.line((f"{severity:<8}", STYLE[severity]), "  ", (check, "bold"), f"  {first.title}")
+        told = by_key((self._told(*member), member[0].host) for member in members)
+        ordered = sorted(told.items(), key=lambda each: -len(each[1]))
+        for (observed, wanted, reason, steps, confirm), hosts in ordered[:MOST]:
+            if not self._single:
+                self._out.line((named(hosts), "bold"), indent=GUTTER)
+            self._labelled("observed", observed, f"   wanted {wanted}" if wanted else "")
+            self._labelled("because", reason)
+            self._labelled("do", steps)
+            if confirm:  # a command: nobody can paste two halves
+                self._out.whole((f"{'confirm':<9}", "dim"), confirm, indent=GUTTER)
+        if left := ordered[MOST:]:
+            count = text.count(sum(len(hosts) for _, hosts in left), "host")
+            self._out.line((f"… and other values on {count}: -l HOST shows one", "dim"), indent=GUTTER)
+        known = self._checks.get(check)
+        self._labelled("why", explain.explain(known).sections.get("Why it matters", "") if known else "")
+        self._out.line("")
+
+    def _told(self, result: HostResult, found: Finding) -> tuple[str, str, str, str, str]:
+        known = self._checks.get(found.check)
+        confirm = explain.explain(known).sections.get("Confirm manually", "") if known else ""
+        steps = _fix(found) or filled(found.manual.strip(), result, found)
+        return seen(result, found), found.wanted, found.reason, steps, filled(confirm, result, found)
+
+    def _labelled(self, label: str, *words: str) -> None:
+        if words[0]:
+            self._out.line((f"{label:<9}", "dim"), *words, indent=GUTTER, hang=" " * 9)
+
+
+def _fix(found: Finding) -> str:
+    if found.fix is None:
+        return ""
+    value = text.setting(found.fix.value, found.fix.unit)
+    return f"{text.plain(found.fix.target)} = {value} (disruption: {disruption_name(found.fix.disruption)})"
