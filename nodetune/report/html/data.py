@@ -8,6 +8,7 @@ from typing import Any
 
 from nodetune import __version__
 from nodetune.api import lines
+from nodetune.api.device import Device
 from nodetune.api.model import COSTS, SEVERITIES, Check, Finding, HostResult, disruption_name
 from nodetune.audit import explain
 from nodetune.audit.summary import parts_of, seen
@@ -38,6 +39,7 @@ class Compact:
     def __init__(self, checks: Mapping[str, Check], before: PreviousAudit | None = None) -> None:
         self._checks, self._before = checks, before
         self._ids, self._texts, self._findings, self._judged, self._skipped = (Pool() for _ in range(5))
+        self._devices = Pool()
         self._titles: dict[str, str] = {}
         self._manual: dict[str, str] = {}
         self._parts: dict[str, dict[str, None]] = {}
@@ -68,7 +70,7 @@ class Compact:
             self._judged.number(judged),
             self._skipped.number(skipped),
             told,
-            [[each.name, each.address, each.uuid, each.serial, each.netdev] for each in result.devices],
+            [self._devices.number(_names(each)) for each in result.devices],
         ]
         self._hosts.append([*row, *self._changed(result)])
 
@@ -139,6 +141,7 @@ class Compact:
             "findings": self._findings.values(),
             "judged": self._judged.values(),
             "skipped": self._skipped.values(),
+            "devices": self._devices.values(),
             "hosts": self._hosts,
         }
 
@@ -156,6 +159,14 @@ class Compact:
             told |= {"fix": explain.fix(check), "taught": explain.explain(check).sections}
         told |= {"manual": self._manual[name]} if self._manual.get(name) else {}
         return told | ({"parts": [*self._parts[name]]} if name in self._parts else {})
+
+
+def _names(device: Device) -> tuple[str, ...]:
+    """Return [name, address, UUID, serial number, link] without what is empty at the end."""
+    names = [device.name, device.address, device.uuid, device.serial, device.netdev]
+    while not names[-1]:
+        names.pop()
+    return tuple(names)
 
 
 def compact(results: Iterable[HostResult], checks: Mapping[str, Check], before: PreviousAudit | None = None) -> Compact:

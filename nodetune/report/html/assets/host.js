@@ -112,6 +112,6 @@ function rest(host, waived) {
 
 function deviceTable(some, named) {
   const heads = [["Device"], ...(named ? [["Host"]] : []), ["Address"], ["UUID"], ["Serial"], ["Link"]];
-  return h("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Devices"}, table("Devices", heads, some, ([host, [name, ...names]]) =>
-    h("tr", {}, h("th", {scope: "row"}, name), named ? h("td", {}, linkToHost(host)) : null, names.map((each) => h("td", {class: "figure value"}, each))), 50));
+  return h("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Devices"}, table("Devices", heads, some, ([host, [name, address, uuid, serial, link]]) =>
+    h("tr", {}, h("th", {scope: "row"}, name), named ? h("td", {}, linkToHost(host)) : null, [address, uuid, serial, link].map((each) => h("td", {class: "figure value"}, each))), 50));
 }

@@ -42,7 +42,7 @@ function applies(judged, skipped) {
 const taken = new Map();
 const hosts = data.hosts.map(([name, state, message, profile, judged, skipped, told, devices, change], index) => {
   const host = {
-    index, name, devices, state: text(state), message: text(message), profile: text(profile), judged, skipped,
+    index, name, devices: devices.map((number) => data.devices[number]), state: text(state), message: text(message), profile: text(profile), judged, skipped,
     told: told.map((number) => findings[number]), fresh: new Set(), gone: [], added: false, levels: new Map(), level: CLEAN, unjudged: false,
   };
   host.reached = host.state === "ok";
