@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from nodetune.api.model import Check, HostResult
 from nodetune.foundation import text as plain_text
-from nodetune.report.html.data import Compact, compact
+from nodetune.report.html.data import compact
 from nodetune.report.html.previous import PreviousAudit
+from nodetune.report.sections import Commands
 
 if TYPE_CHECKING:
     from nodetune.report.html.measured import Measured
 
 PAGE = Path(__file__).parent / "assets"
-SCRIPTS = ("model.js", "show.js", "map.js", "plot.js", "measured.js", "figures.js", "views.js", "main.js")
+SCRIPTS = ("model", "show", "map", "plot", "measured", "figures", "check", "host", "views", "main")
 """The scripts in the order of concatenation."""
 
 
@@ -27,23 +28,17 @@ def write(
     results: Iterable[HostResult],
     stream: TextIO,
     checks: Mapping[str, Check],
-    asked: str = "",
+    commands: Commands,
     before: PreviousAudit | None = None,
     measured: Measured | None = None,
     judged: str = "",
 ) -> None:
-    """Collect results one by one, then write the page."""
-    write_page(compact(results, checks, before), stream, asked, measured, judged)
-
-
-def write_page(
-    kept: Compact, stream: TextIO, asked: str = "", measured: Measured | None = None, judged: str = ""
-) -> None:
-    """Write the page of an audit, with measurements if there are any."""
-    known = kept.document(plain_text.plain(asked), judged=plain_text.plain(judged))
+    """Collect results one by one, then write the page. `judged`: see report.About."""
+    kept = compact(results, checks, before)
+    known = kept.document(commands, judged=plain_text.plain(judged))
     data = {**known, "measured": measured.document() if measured else None}
     style = (PAGE / "page.css").read_text("utf-8")
-    script = "".join((PAGE / name).read_text("utf-8") for name in SCRIPTS)
+    script = "".join((PAGE / f"{name}.js").read_text("utf-8") for name in SCRIPTS)
     parts = {
         "policy": policy(script, style),
         "title": html.escape(f"nodetune audit: {kept.title()}"),

@@ -18,6 +18,7 @@ from nodetune.foundation.yaml_lines import FileError
 from nodetune.report.html import data as page_data
 from nodetune.report.html import page as html_page
 from nodetune.report.html import previous
+from nodetune.report.sections import Commands
 from tests.support import commandline
 from tests.support.reporting import CHECKS, HOSTILE, finding, fixable, hostile, judged, result
 
@@ -45,7 +46,8 @@ in_browser = [
 
 def written(results, before=None, asked="-i prod", measured=None, judged=""):
     stream = io.StringIO()
-    html_page.write(results, stream, CHECKS, asked, before, measured, judged)
+    commands = Commands(asked, saved="--facts" in asked)
+    html_page.write(results, stream, CHECKS, commands, before, measured, judged)
     return stream.getvalue()
 
 
@@ -129,6 +131,7 @@ def browser(profile):
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     found = webdriver.Chrome(options=options, service=Service(DRIVER))
     found.set_page_load_timeout(PATIENCE)
+    found.set_script_timeout(5 * PATIENCE)
     try:
         yield found
     finally:
@@ -322,14 +325,24 @@ class TestInABrowser:
     def test_a_manual_fix_is_told_though_another_host_is_unknown(self, page):
         unknown = result("gpu1", finding("fan-failed", status="unknown", reason="no sensor"))
         page.open([unknown, result("gpu2", finding("fan-failed", manual="Replace it."))], fragment="#/host/gpu2")
+        assert "Replace it." not in page.text(), "folded"
+        page.run("document.querySelector('.line summary').click()")
         assert "Replace it." in page.text()
 
     def test_what_could_not_be_judged_is_listed_in_parts(self, page):
-        unknown = [finding(f"check-{number}", status="unknown", reason="no facts") for number in range(60)]
+        unknown = [finding(f"check-{number}", status="unknown", reason=f"no {number}") for number in range(60)]
         page.open([result("gpu1", *unknown)])
         assert len(page.texts("main li")) == 25
-        page.run("document.querySelector('main button').click()")
+        page.run("document.querySelector('main .more > button').click()")
         assert len(page.texts("main li")) == 50
+
+    def test_checks_that_lack_the_same_are_one_line(self, page):
+        page.open([result("gpu1", *(finding(f"check-{n}", status="unknown", reason="needs root") for n in range(9)))])
+        assert [each.split() for each in page.texts("main .plain:not(.columns) > li")] == [
+            ["needs", "root", "9", "checks"]
+        ]
+        page.run("document.querySelector('.inline summary').click()")
+        assert len(page.texts(".columns > li")) == 9
 
     def test_what_changed_since_the_last_audit_is_marked(self, page):
         then = [result("a", finding()), result("b"), result("lost")]

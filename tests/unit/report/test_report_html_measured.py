@@ -511,9 +511,9 @@ class TestInABrowser:
             "▼ below target gpu_copy GPU2 Measured gpu_copy h2d GPU2: 26.4 GB/s, expected at least"
         )
         assert "Suspect GPU2's PCIe link" in article
-        assert article.endswith("nodetune verify -i prod -l gpu017 --only gpu_copy --gpu 2")
+        assert article.endswith("nodetune verify -i prod -l gpu017 --only gpu_copy --gpu 2 Copy")
         page.run(
-            "[...document.querySelectorAll('.more button')].forEach((each) => { while (!each.hidden) each.click(); })"
+            "[...document.querySelectorAll('.more > button')].forEach((each) => { while (!each.hidden) each.click(); })"
         )
         rows = page.run(
             "return [...document.querySelector('table[aria-label=Figures]').tBodies[0].rows].map((row) => "

@@ -8,11 +8,11 @@ function route() {
   const [kind, ...others] = path.split("/");
   const name = decoded(others.join("/"));
   const pages = {
-    "": overview,
+    "": () => overview(new URLSearchParams(query)),
     findings: () => findingsPage(new URLSearchParams(query)),
     hosts: () => hostsPage(new URLSearchParams(query)),
     check: () => found(checks.find((check) => check.id === name), checkPage),
-    host: () => found(hostOf.get(name), hostPage),
+    host: () => found(hostOf.get(name), (host) => hostPage(host, new URLSearchParams(query))),
     measurements: () => found(measured, () => measurementsPage(new URLSearchParams(query))),
     search: () => searchPage(name),
   };

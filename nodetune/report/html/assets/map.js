@@ -8,6 +8,7 @@ function fleetMap(some) {
     onkeydown: key, onmousemove: (event) => point(under(event)), onmouseleave: () => point(-1), onclick: (event) => open(under(event)),
     onfocus: () => point(Math.max(0, at)), onblur: () => point(-1),
   });
+  const cursor = h("span", {class: "cursor", hidden: true});
   const told = h("p", {class: "told", "aria-live": "polite"}, "\u00a0");
   const choose = h("select", {id: "map-area", onchange: () => { area = choose.value; draw(); }},
     h("option", {value: ""}, "all areas"), areas.map((each) => h("option", {value: each}, each)));
@@ -15,7 +16,7 @@ function fleetMap(some) {
   const redraw = () => (canvas.isConnected ? draw() : stop());
   const scheme = matchMedia("(prefers-color-scheme: dark)");
   const observer = new ResizeObserver(redraw);
-  const box = h("div", {class: "map"}, h("p", {}, h("label", {for: "map-area"}, "Show "), choose), canvas, told);
+  const box = h("div", {class: "map"}, h("p", {}, h("label", {for: "map-area"}, "Show "), choose), h("div", {class: "squares"}, canvas, cursor), told);
   observer.observe(box);
   scheme.addEventListener("change", redraw);
   return box;
@@ -27,7 +28,7 @@ function fleetMap(some) {
 
   function draw() {
     const width = canvas.parentElement.clientWidth, ratio = window.devicePixelRatio || 1;
-    size = some.length <= 200 ? 22 : some.length <= 1000 ? 15 : some.length <= 4000 ? 11 : 8;
+    size = some.length <= 200 ? 24 : some.length <= 1000 ? 18 : 14;
     columns = Math.max(1, Math.floor(width / size));
     const rows = Math.ceil(some.length / columns);
     if (canvas.width !== columns * size * ratio || canvas.height !== rows * size * ratio) {
@@ -41,13 +42,17 @@ function fleetMap(some) {
     pen.clearRect(0, 0, columns * size, rows * size);
     const colour = (name) => style.getPropertyValue(name).trim();
     const colours = new Map([0, 1, 2, 3, 4, 5].map((each) => [each, [colour(`--level${each}`), colour(`--on${each}`)]]));
-    const pens = {pen, colours, ink: colour("--ink"), quiet: colour("--quiet")};
+    const pens = {pen, colours, quiet: colour("--quiet")};
+    pen.font = `600 ${Math.floor(size * 0.6)}px system-ui, sans-serif`;
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
     some.forEach((host, place) => square(pens, level(host), (place % columns) * size, Math.floor(place / columns) * size));
-    if (at >= 0) {
-      pen.strokeStyle = pens.ink;
-      pen.lineWidth = 2;
-      pen.strokeRect((at % columns) * size, Math.floor(at / columns) * size, size - 1, size - 1);
-    }
+    outline();
+  }
+
+  function outline() {
+    cursor.hidden = at < 0;
+    Object.assign(cursor.style, {left: `${(at % columns) * size}px`, top: `${Math.floor(at / columns) * size}px`, width: `${size - 1}px`, height: `${size - 1}px`});
   }
 
   function square({pen, colours, quiet}, its, x, y) {
@@ -64,12 +69,9 @@ function fleetMap(some) {
       pen.fillStyle = quiet;
       pen.fillRect(x + side / 2 - 0.5, y + side / 2 - 0.5, 1, 1);
     }
-    if (its >= 3 && size >= 15) {
-      pen.fillStyle = colours.get(its)[1];
-      pen.font = `600 ${Math.floor(size * 0.55)}px system-ui, sans-serif`;
-      pen.textAlign = "center";
-      pen.textBaseline = "middle";
-      pen.fillText(LETTERS[its], x + side / 2, y + side / 2 + 0.5);
+    if (its > 0 || its === UNKNOWN) {
+      pen.fillStyle = its > 0 ? colours.get(its)[1] : quiet;
+      pen.fillText(SIGNS[its], x + side / 2, y + side / 2 + 0.5);
     }
   }
 
@@ -90,7 +92,7 @@ function fleetMap(some) {
   function point(place) {
     if (place === at) return;
     at = place;
-    draw();
+    outline();
     const host = some[at];
     const bad = host ? host.told.filter((found) => found.status === "fail" && (!area || found.check.area === area)).length : 0;
     told.textContent = !host ? "\u00a0" : `${host.name}: ${LEVELS[level(host)]}${bad ? ", " + plural(bad, "finding") : ""}${host.reached ? "" : ", " + host.state}`;

@@ -203,7 +203,7 @@ function wrongPaths() {
     ...host.notes.map((note) => [JSON.stringify(["note", note, ""]), host])]));
   if (!some.length) return null;
   some.sort((a, b) => (a[0][0] < b[0][0] ? 1 : a[0][0] > b[0][0] ? -1 : 0));
-  return section("Seen while measuring", table("Seen while measuring", [["", "sign"], ["What"], ["Hosts"]], some, ([[kind, title, next], on]) => h("tr", {},
+  return section("Seen while measuring", table("Seen while measuring", [["Verdict", "sign"], ["What"], ["Hosts"]], some, ([[kind, title, next], on]) => h("tr", {},
     h("td", {class: "sign"}, kind === "short" ? verdictSign(SHORT) : "note"),
     h("td", {}, title, next ? h("span", {class: "title"}, next) : null), h("td", {}, measuredNames(on))), 25));
 }
@@ -215,7 +215,7 @@ function unmeasured() {
       [JSON.stringify([failed ? "failed" : "skipped", [measurement, metric, subject].filter(Boolean).join(" "), reason]), host])]));
   const order = (word) => (word === "skipped" ? 2 : word === "failed" ? 1 : 0);
   some.sort((a, b) => order(a[0][0]) - order(b[0][0]));
-  return some.length ? section("Could not be measured", table("Could not be measured", [[""], ["What"], ["Hosts"]], some, ([[state, what, why], on]) => h("tr", {},
+  return some.length ? section("Could not be measured", table("Could not be measured", [["State"], ["What"], ["Hosts"]], some, ([[state, what, why], on]) => h("tr", {},
     h("td", {}, state), h("td", {}, what || "the host", why ? h("span", {class: "title"}, why) : null), h("td", {}, measuredNames(on))), 25)) : null;
 }
 
@@ -261,7 +261,7 @@ function shortWords(figure) {
 }
 
 function figureTable(some) {
-  const heads = [["", "sign"], ["Measurement"], ["Of"], ["Value"], ["Expected"], ["Of limit"], ["Measure again"]];
+  const heads = [["Verdict", "sign"], ["Measurement"], ["Of"], ["Value"], ["Expected"], ["Of limit"], ["Measure again"]];
   return table("Figures", heads, some, (each) => h("tr", {},
     h("td", {class: "sign"}, verdictSign(each.status)), h("td", {}, named(each), each.reason && each.status !== SHORT ? h("span", {class: "title"}, each.reason) : null),
     h("td", {}, each.subject), h("td", {class: "figure"}, amount(each.value, each.kind.unit)), h("td", {class: "figure"}, least(each)),

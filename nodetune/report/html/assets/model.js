@@ -2,13 +2,14 @@
 // What the page knows: the data of the audit, turned into objects that point at one another.
 
 const SEVERITIES = ["info", "low", "medium", "high", "critical"];
-const LETTERS = ["", "I", "L", "M", "H", "C"];
 // What a host or an area comes to: 0 nothing wrong, 1 to 5 a severity; below zero what is not known.
 const CLEAN = 0, UNKNOWN = -1, UNREACHED = -2, NOTHING = -3;
 const LEVELS = {
   5: "critical", 4: "high", 3: "medium", 2: "low", 1: "info",
   0: "nothing found", [-1]: "not known", [-2]: "not reached", [-3]: "does not apply",
 };
+// No colour stands alone: each has its sign.
+const SIGNS = {5: "C", 4: "H", 3: "M", 2: "L", 1: "I", [CLEAN]: "✓", [UNKNOWN]: "?", [UNREACHED]: "×", [NOTHING]: ""};
 const URGENCY = [5, 4, -2, 3, 2, 1, -1, 0];
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -17,9 +18,14 @@ const text = (number) => data.texts[number];
 const checks = data.checks.map((check) => ({...check, failing: [], unknown: [], waived: [], fresh: 0, gone: 0, level: 0, cost: 0}));
 const areas = [...new Set(checks.map((check) => check.area))].sort();
 
-const findings = data.findings.map(([check, status, severity, observed, wanted, reason, fix, disruption, gates, cost]) => ({
+// By who acts, in the order of the report. The last is what could not be read.
+const SECTIONS = data.sections.map(([name, title, command]) => ({name, title, command, short: name[0].toUpperCase() + name.slice(1).replace("-", " ")}));
+const BROKEN = 0, UNREAD = SECTIONS.length - 1;
+
+const findings = data.findings.map(([check, status, severity, observed, wanted, reason, fix, disruption, gates, cost, section, subject, line, parts]) => ({
   check: checks[check], status: ["fail", "unknown", "waived"][status], level: severity + 1, observed: text(observed),
   wanted: text(wanted), reason: text(reason), fix: text(fix), disruption: text(disruption), gates: Boolean(gates), cost,
+  section, subject: text(subject), line: text(line), parts, lesser: severity < 2 && section !== BROKEN,
 }));
 
 // Which areas have a check that applies: the same for all hosts that were judged and skipped alike.
@@ -36,8 +42,8 @@ function applies(judged, skipped) {
 const taken = new Map();
 const hosts = data.hosts.map(([name, state, message, profile, judged, skipped, told, devices, change], index) => {
   const host = {
-    index, name, devices, state: text(state), message: text(message), profile: text(profile), judged, skipped,
-    told: told.map((number) => findings[number]), fresh: new Set(), gone: [], added: false, levels: new Map(), level: CLEAN,
+    index, name, devices: devices.map((number) => data.devices[number]), state: text(state), message: text(message), profile: text(profile), judged, skipped,
+    told: told.map((number) => findings[number]), fresh: new Set(), gone: [], added: false, levels: new Map(), level: CLEAN, unjudged: false,
   };
   host.reached = host.state === "ok";
   const count = (taken.get(name) || 0) + 1;
@@ -57,14 +63,11 @@ function settle(host) {
     host.level = UNREACHED;
     return host;
   }
-  for (const area of applies(host.judged, host.skipped)) host.levels.set(area, CLEAN);
   for (const found of host.told) {
-    const check = found.check, area = check.area;
+    const check = found.check;
     check[found.status === "fail" ? "failing" : found.status].push([host, found]);
-    const level = found.status === "fail" ? found.level : found.status === "unknown" ? UNKNOWN : CLEAN;
-    host.levels.set(area, worse(host.levels.get(area) ?? CLEAN, level));
-    host.level = worse(host.level, level);
-    if (found.status === "fail") check.level = Math.max(check.level, level);
+    host.level = worse(host.level, levelOf(found));
+    if (found.status === "fail") check.level = Math.max(check.level, found.level);
     check.cost = Math.max(check.cost, found.cost);
   }
   for (const check of host.fresh) check.fresh += 1;
@@ -72,11 +75,26 @@ function settle(host) {
   return host;
 }
 
+function levelOf(found) {
+  return found.status === "fail" ? found.level : found.status === "unknown" ? UNKNOWN : CLEAN;
+}
+
 function worse(one, other) {
   return URGENCY.indexOf(one) <= URGENCY.indexOf(other) ? one : other;
 }
 
 const reached = hosts.filter((host) => host.reached);
+
+// Checks that most hosts could not judge say something about the audit, not about an area of one host: they are counted apart.
+const unjudged = new Set(reached.length > 1 ? checks.filter((check) => check.unknown.length > reached.length / 2) : []);
+for (const host of reached) {
+  for (const area of applies(host.judged, host.skipped)) host.levels.set(area, CLEAN);
+  for (const found of host.told) {
+    const {area} = found.check;
+    if (found.status === "unknown" && unjudged.has(found.check)) host.unjudged = true;
+    else host.levels.set(area, worse(host.levels.get(area) ?? CLEAN, levelOf(found)));
+  }
+}
 const failing = checks.filter((check) => check.failing.length)
   .sort((a, b) => b.level - a.level || b.cost - a.cost || b.failing.length - a.failing.length || (a.id < b.id ? -1 : 1));
 const natural = new Intl.Collator("en", {numeric: true});
@@ -93,7 +111,7 @@ function count(host, level) {
 function alike(some) {
   const groups = new Map();
   for (const host of some) {
-    const key = host.reached ? areas.map((area) => host.levels.get(area) ?? NOTHING).join() : host.state;
+    const key = host.reached ? [...areas.map((area) => host.levels.get(area) ?? NOTHING), host.unjudged].join() : host.state;
     if (!groups.has(key)) groups.set(key, {levels: host.levels, level: host.level, state: host.state, hosts: []});
     groups.get(key).hosts.push(host);
   }
@@ -165,6 +183,15 @@ function matcher(query) {
 function matchingHosts(query) {
   const match = matcher(query);
   return urgent.filter((host) => match(host.name, host.profile, host.reached ? "" : `${host.state} ${host.message}`));
+}
+
+// Devices by index, address, UUID, serial number, link and host; those of which a word is a whole name come first.
+function matchingDevices(query) {
+  const match = matcher(query), asked = query.toLowerCase().split(/\s+/);
+  const own = (names) => names.join("\n").toLowerCase();
+  const some = hosts.flatMap((host) => host.devices.filter((names) => match(host.name, ...names) && asked.some((word) => word && own(names).includes(word))).map((names) => [host, names]));
+  const whole = ([, names]) => names.some((name) => asked.includes(name.toLowerCase()));
+  return [...some.filter(whole), ...some.filter((each) => !whole(each))];
 }
 
 function matchingChecks(query) {

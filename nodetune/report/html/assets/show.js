@@ -17,7 +17,7 @@ const date = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 16).re
 
 // A severity by colour and by letter; `word` says it in full.
 function badge(level, word) {
-  const sign = level > 0 ? LETTERS[level] : {[UNKNOWN]: "?", [UNREACHED]: "×", [CLEAN]: "✓"}[level] || "";
+  const sign = SIGNS[level];
   const mark = h("span", {class: `mark level${level}`, title: word ? null : LEVELS[level], "aria-hidden": Boolean(word)}, sign);
   return word ? h("span", {class: "named"}, mark, " ", LEVELS[level]) : [mark, h("span", {class: "unseen"}, LEVELS[level])];
 }
@@ -25,9 +25,28 @@ function badge(level, word) {
 const linkToHost = (host) => h("a", {href: "#/host/" + encodeURIComponent(host.key)}, host.name);
 const linkToCheck = (check) => h("a", {class: "id", href: "#/check/" + encodeURIComponent(check.id)}, check.id);
 
-// Commands are there to be copied: one click selects all of it. No command contains a name that a shell would change.
-function command(...words) {
-  return h("code", {class: "command"}, words.filter(Boolean).join(" "));
+// Commands are there to be copied, and break at spaces only. No command contains a name that a shell would change.
+function command(...parts) {
+  const whole = parts.filter(Boolean).join(" "), code = h("code", {}, unbroken(whole));
+  const button = h("button", {type: "button", class: "copy", "aria-label": `Copy ${whole}`, onclick: () => copy(whole, code, button)}, "Copy");
+  return h("span", {class: "command"}, code, " ", button);
+}
+
+async function copy(whole, code, button) {
+  try {
+    await navigator.clipboard.writeText(whole);
+  } catch { // an old browser, or one that forbids it to pages on disk
+    getSelection().selectAllChildren(code);
+    if (!document.execCommand("copy")) return;
+  }
+  say("Copied");
+  button.textContent = "Copied";
+  setTimeout(() => { button.textContent = "Copy"; }, 2000);
+}
+
+// A line breaks between words, never within an option, an address or a path that fits on a line.
+function unbroken(given) {
+  return given.split(/([^ ]*[-/:=_,][^ ]*)/).map((piece, place) => (place % 2 ? h("span", {class: "word"}, piece) : piece)).filter(Boolean);
 }
 
 const isPlainWord = (name) => /^[A-Za-z0-9][\w.-]*$/.test(name);
@@ -65,9 +84,9 @@ function more(parent, items, row, part = 200) {
   }
 }
 
-function table(label, heads, items, row, part) {
-  const head = h("thead", {}, h("tr", {}, heads.map(([title, kind]) => h("th", {scope: "col", class: kind}, title))));
-  return more(h("table", {"aria-label": label}, head), items, row, part);
+function table(label, heads, items, row, part, kind) {
+  const head = h("thead", {}, h("tr", {}, heads.map(([title, kind]) => h("th", {scope: "col", class: kind}, kind === "sign" ? h("span", {class: "unseen"}, title) : title))));
+  return more(h("table", {"aria-label": label, class: kind}, head), items, row, part);
 }
 
 // A share of all hosts as a bar; the figure next to it says the same.
@@ -78,13 +97,13 @@ function share(part, whole, level) {
 }
 
 // Addresses in our own texts as links; only https, as the checks have them.
-function prose(words) {
-  return words.split(/(https:\/\/[^\s,;]+[^\s,;.)])/).map((piece, place) =>
-    place % 2 ? h("a", {href: piece, rel: "noopener noreferrer", target: "_blank"}, piece) : piece);
+function prose(given) {
+  return given.split(/(https:\/\/[^\s,;]+[^\s,;.)])/).map((piece, place) =>
+    place % 2 ? h("a", {href: piece, rel: "noopener noreferrer", target: "_blank"}, piece) : unbroken(piece));
 }
 
 function section(title, ...children) {
   return h("section", {}, h("h2", {}, title), ...children);
 }
 
-const say = (words) => { document.getElementById("status").textContent = words; };
+const say = (told) => { document.getElementById("status").textContent = told; };
