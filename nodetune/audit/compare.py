@@ -43,20 +43,20 @@ def _is_finding(found: Any) -> bool:
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> Diff:
     """Return the findings that are new, gone or changed, host by host.
 
-    A host that was unreachable on one side has no findings there: only its state is compared.
+    A host that was unreachable on a side has no findings there: it is named with its states and not compared.
     """
     old, new = ({host["name"]: host for host in document["hosts"]} for document in (before, after))
     both = [(old[name], new[name]) for name in sorted(old.keys() & new.keys())]
-    states = {then["name"]: (then["state"], now["state"]) for then, now in both if then["state"] != now["state"]}
-    reached = [(then, now) for then, now in both if then["state"] == now["state"] == "ok"]
+    states = {now["name"]: (then["state"], now["state"]) for then, now in both}
+    reached = [(then, now) for then, now in both if states[now["name"]] == ("ok", "ok")]
     changes = [change for then, now in reached for change in _findings(then, now)]
     return Diff(
         "audits",
         tuple(sorted(old.keys() - new.keys())),
         tuple(sorted(new.keys() - old.keys())),
-        states,
+        {name: each for name, each in states.items() if each != ("ok", "ok")},
         tuple(sorted(changes, key=lambda each: -SEVERITIES.index(each.severity))),
-        len(both),
+        len(reached),
     )
 
 
@@ -81,7 +81,7 @@ def _kind(then: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> str:
         return CHANGED if then and now and any(was == status and then[key] != now[key] for status, key in same) else ""
     if becomes == "fail":
         return NEW
-    if becomes == "unknown":
+    if becomes == "unknown" or (was == "fail" and not becomes):
         return UNREAD
     return GONE if was == "fail" else ""
 

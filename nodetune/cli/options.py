@@ -158,13 +158,18 @@ def _saved(_context: click.Context, _parameter: click.Parameter, typed: Path | N
     raise click.BadParameter(f"no such file or folder: {typed} (bundled machines: {', '.join(bundled)})")
 
 
+SAVED: dict[str, Any] = {
+    "type": click.Path(path_type=Path),
+    "callback": _saved,
+    "shell_complete": complete("saved_facts"),
+}
+"""Settings of a parameter for a saved file or folder, or the name of a bundled machine."""
+
 saved_facts = click.option(
     "--facts",
     "facts_path",
-    type=click.Path(path_type=Path),
-    callback=_saved,
+    **SAVED,
     metavar="FILE|DIR",
-    shell_complete=complete("saved_facts"),
     help="Use saved facts instead of connecting to hosts.",
 )
 fail_on = click.option(

@@ -29,7 +29,8 @@ class Change:
 class Diff:
     """The differences: `lost` and `added` hosts, the changes, and the number of changed readings and identities.
 
-    `bad`: hosts with unreadable facts on a side, with the reasons; they are not compared.
+    `states`: hosts that could not be compared, with their state on both sides. `bad`: those whose facts could not be
+    read, with the reasons.
     """
 
     of: str

@@ -61,7 +61,9 @@ def check(request: ProvisionRequest, targets: Sequence[Target], lock: Lock) -> P
         except HostRefusedError as refused:
             came[host] = results.refused(refused)
             continue
-        came[host] = (None if request.drain else results.users(facts)) or StageResult(DONE, described(decision))
+        why = None if request.drain else results.users(facts)
+        why = why or (results.not_upgradable(decision, facts) if request.upgrade else None)
+        came[host] = why or StageResult(DONE, described(decision))
         if came[host].ok:
             decisions[host] = decision
     known = {host: facts for host, facts in found.items() if isinstance(facts, HostFacts)}

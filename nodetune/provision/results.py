@@ -8,6 +8,7 @@ from nodetune.api.model import HostFacts, HostResult
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, TOO_SLOW
 from nodetune.hosts.target import UnreachableError
 from nodetune.provision import driver
+from nodetune.provision.decide import Decision
 from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.record import DONE, NOTHING, Results, StageResult, failed
 from nodetune.remediation import outcomes as remediation_outcomes
@@ -36,6 +37,17 @@ def users(facts: HostFacts | UnreachableError) -> StageResult | None:
     except HostRefusedError as problem:
         return refused(problem)
     return failed(f"its GPUs are in use by {found}: stop that first, or use --drain slurm") if found else None
+
+
+def not_upgradable(decision: Decision, facts: HostFacts) -> StageResult | None:
+    """Return why a host cannot be upgraded: no driver of NVIDIA's packages is installed and running."""
+    installed, running = decision.held.driver, driver.running_driver(facts)
+    if decision.driver and not installed:
+        return failed("no driver from NVIDIA's packages is installed: provision this host without --upgrade")
+    if decision.driver and running != installed:
+        now = f"driver {installed} is installed but {running or 'none'} is running"
+        return failed(f"{now}, as after an interrupted upgrade: provision this host without --upgrade")
+    return None
 
 
 def played(outcomes: Mapping[str, Outcome]) -> Results:

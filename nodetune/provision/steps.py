@@ -72,10 +72,6 @@ class Steps:
         """Collect the current facts of hosts."""
         return preflight.seen(self._targets(hosts), self._request, self._found.lock)
 
-    def running(self, host: str) -> str:
-        """Return the driver that ran on the host at the preflight; empty if none did."""
-        return driver.running_driver(self._found.facts[host])
-
     def differs(self, facts: HostFacts) -> bool:
         """Return whether a host has other packages than it was found with."""
         decision = self.decisions[facts.host]

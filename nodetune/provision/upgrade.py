@@ -43,7 +43,7 @@ class Upgrade:
         """Run the upgrade and return the exit code. The record is complete whatever happens."""
         why = "the run ended earlier"
         try:
-            self._step("preflight", list(self._record.hosts), self._preflight)
+            self._step("preflight", list(self._record.hosts), self._work.preflight)
             todo = [host for host in self._record.alive if self._work.decisions[host].changes()]
             same = [host for host in self._record.alive if host not in todo]
             for stage in STAGES[1:]:
@@ -67,20 +67,6 @@ class Upgrade:
         """Run one stage; return the hosts on which it completed."""
         step(self._record, stage, hosts, do, self._work, self._say)
         return [host for host in hosts if not self._record.broke_at(host)]
-
-    def _preflight(self, hosts: Sequence[str]) -> Results:
-        found = self._work.preflight(hosts)
-        return {host: self._upgradable(host, came) if came.ok else came for host, came in found.items()}
-
-    def _upgradable(self, host: str, came: StageResult) -> StageResult:
-        decision, running = self._work.decisions[host], self._work.running(host)
-        installed = decision.held.driver
-        if decision.driver and not installed:
-            return failed("no driver from NVIDIA's packages is installed: provision this host without --upgrade")
-        if decision.driver and running != installed:
-            now = f"driver {installed} is installed but {running or 'none'} is running"
-            return failed(f"{now}, as after an interrupted upgrade: provision this host without --upgrade")
-        return came
 
     def _batch(self, batch: Sequence[str], drain: bool) -> None:
         free = self._step("drain", batch, self._work.drain if drain else _not_drained)

@@ -11,6 +11,7 @@ from nodetune.api.lines import FREE
 from nodetune.api.model import DISRUPTIONS, Check, Finding, HostFacts, HostResult, disruption_name, fix_of
 from nodetune.audit import gpu_users
 from nodetune.audit.selection import Selection
+from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
 from nodetune.remediation import host_changes
 from nodetune.remediation.host_changes import PlannedChange
@@ -169,6 +170,16 @@ def manual_steps(results: Iterable[HostResult]) -> dict[str, tuple[Finding, list
             if finding.fix is None:
                 found.setdefault(finding.check, (finding, []))[1].append(result.host)
     return found
+
+
+def unknown(results: Iterable[HostResult]) -> dict[tuple[str, str], list[str]]:
+    """Return (check, the reason why it was not judged) → the hosts."""
+    return by_key(
+        ((found.check, found.reason), result.host)
+        for result in results
+        for found in result.findings
+        if found.status == "unknown"
+    )
 
 
 def alike(plans: Iterable[HostPlan]) -> list[tuple[tuple[PlannedChange, ...], list[str]]]:

@@ -16,7 +16,7 @@ PLAN_SCHEMA = "nodetune.plan/1"
 
 
 def plan(plans: Sequence[HostPlan]) -> dict[str, Any]:
-    """Return the changes of each host as data, the manual steps, and the hosts that were not reached.
+    """Return the changes of each host as data, the manual steps, and what was not judged or not reached.
 
     Equal changes of several hosts appear once; each step that is left out has the reason.
     """
@@ -25,6 +25,10 @@ def plan(plans: Sequence[HostPlan]) -> dict[str, Any]:
         **json_document.head(PLAN_SCHEMA),
         "by_hand": manual(results),
         "not_reached": not_reached(results),
+        "unknown": [
+            {"check": check, "reason": reason, "hosts": hosts}
+            for (check, reason), hosts in planning.unknown(results).items()
+        ],
         "steps": [
             {"host": host, "check": found.check, "before": found.observed, "after": planning.after(found)}
             | {**fix_data(fix_of(found)), **_kept_in(by_host[host], found, why), "unfixable": why}

@@ -57,6 +57,12 @@ def compare(before: Iterable[Figure], after: Iterable[Figure]) -> list[FigureCha
     return [_change(one, other) for one, other in pairs if other is not None]
 
 
+def missing(before: Iterable[Figure], after: Iterable[Figure]) -> list[Figure]:
+    """Return the figures of the first side that the other lacks, such as those of a GPU that is gone."""
+    known = set(map(figures.place, after))
+    return [each for each in before if figures.place(each) not in known]
+
+
 def _change(before: Figure, after: Figure) -> FigureChange:
     change = after.value / before.value - 1 if before.value else 0.0
     early, late = before.by_run, after.by_run

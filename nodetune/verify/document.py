@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -126,8 +126,16 @@ def kept(verifications: Iterable[HostVerification], unproven: bool = True) -> di
     return {**head(baseline.SCHEMA), "figures": baseline.document(every)}
 
 
-def read(path: Path) -> list[Figure]:
-    """Read the figures of a saved result. Raise ResultError or OSError."""
+@dataclass(frozen=True)
+class Result:
+    """A saved result: its figures, and the state of each host that was not measured."""
+
+    figures: Sequence[Figure]
+    unmeasured: Mapping[str, str]
+
+
+def read(path: Path) -> Result:
+    """Read a saved result. Raise ResultError or OSError."""
     if path.stat().st_size > LARGEST:
         raise ResultError(f"{path}: too large for a result")
     try:
@@ -138,7 +146,7 @@ def read(path: Path) -> list[Figure]:
         raise ResultError(
             f"{path}: not a {VERIFY_SCHEMA} document: save one with nodetune verify --format json -o FILE"
         )
-    return figures_of(data)
+    return result_of(data)
 
 
 def is_result(data: Any) -> bool:
@@ -146,11 +154,15 @@ def is_result(data: Any) -> bool:
     return isinstance(data, dict) and data.get("schema") == VERIFY_SCHEMA
 
 
-def figures_of(data: Mapping[str, Any]) -> list[Figure]:
-    """Return the figures of a result."""
+def result_of(data: Mapping[str, Any]) -> Result:
+    """Return what a result document says."""
     hosts = data.get("hosts")
     known = [host for host in hosts if isinstance(host, dict)] if isinstance(hosts, list) else []
-    return figures.merged(found for host in known for found in _figures(host))
+    states = {text.plain(host.get("name", "")): text.plain(host.get("state", "ok")) for host in known}
+    return Result(
+        figures.merged(found for host in known for found in _figures(host)),
+        {host: state for host, state in states.items() if state != "ok"},
+    )
 
 
 def _figures(host: Mapping[str, Any]) -> Iterator[Figure]:
@@ -170,18 +182,16 @@ def _disturbed(measured: Mapping[str, Any], number: int) -> str:
     return text.plain(told[number]) if isinstance(told, list) and number < len(told) else ""
 
 
-def compared(changes: Sequence[FigureChange]) -> dict[str, Any]:
+def compared(
+    changes: Sequence[FigureChange], missing: Sequence[Figure] = (), lost: Mapping[str, tuple[str, str]] | None = None
+) -> dict[str, Any]:
     """Return the document of a comparison. Changes, intervals and resolution are fractions of the value before."""
     return {
         **head(COMPARE_SCHEMA),
         "level": LEVEL,
         "changes": [
             {
-                "host": each.before.host,
-                "measurement": each.before.measurement,
-                "metric": each.before.metric,
-                "subject": each.before.subject,
-                "conditions": figures.conditions(each.before),
+                **_place(each.before),
                 "unit": each.before.unit,
                 "before": each.before.value,
                 "after": each.after.value,
@@ -195,4 +205,16 @@ def compared(changes: Sequence[FigureChange]) -> dict[str, Any]:
             }
             for each in changes
         ],
+        "states": [{"host": host, "before": was, "after": now} for host, (was, now) in (lost or {}).items()],
+        "missing": [_place(each) for each in missing],
+    }
+
+
+def _place(figure: Figure) -> dict[str, Any]:
+    return {
+        "host": figure.host,
+        "measurement": figure.measurement,
+        "metric": figure.metric,
+        "subject": figure.subject,
+        "conditions": figures.conditions(figure),
     }

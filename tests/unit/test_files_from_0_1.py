@@ -175,7 +175,7 @@ def test_an_audit_is_compared_with_itself_and_drawn_as_before(tmp_path):
 
 
 def test_a_verify_result_and_a_baseline_are_read():
-    figures = verify_document.read(OLD / "verify.json")
+    figures = verify_document.read(OLD / "verify.json").figures
     assert [(each.measurement, each.metric, len(each.runs)) for each in figures] == [
         ("memory", "local", 1),
         ("memory", "local_one_thread", 1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TextIO
 
 import click
@@ -15,6 +16,7 @@ from nodetune.remediation import document
 from nodetune.remediation.ansible.events import Outcome
 from nodetune.remediation.apply import Prepared
 from nodetune.remediation.document import ApplyReport
+from nodetune.remediation.runs import not_undone
 from nodetune.report import apply_rows, rows
 from nodetune.report.text import apply, before_after
 
@@ -56,12 +58,23 @@ def print_report(stream: TextIO, prepared: Prepared, report: ApplyReport, output
             asked = proposed_options.text(prepared.request.connection)
             before_after.print_gain(stream, report.verified, report.done, asked, single)
         apply.print_drained(stream, report.drained)
-        apply.print_way_back(stream, str(report.run), proposed_options.runs_folder())
+        print_way_back(stream, str(report.run), prepared.request.runs_folder)
     else:
         print_data(stream, prepared, report, output_format)
     if stream is not sys.stdout:
-        way_back = f"nodetune rollback {report.run} {proposed_options.runs_folder()}".rstrip()
-        verbosity.note(f"{apply.counts(report.done)}; to undo it: {way_back}")
+        command = way_back(str(report.run), prepared.request.runs_folder)
+        verbosity.note(f"{apply.counts(report.done)}{f'; to undo it: {command}' if command else ''}")
+
+
+def print_way_back(stream: TextIO, run: str, runs_folder: Path | None) -> None:
+    """Print how to undo a run, or that it changed nothing."""
+    apply.print_way_back(stream, run, way_back(run, runs_folder))
+
+
+def way_back(run: str, runs_folder: Path | None) -> str:
+    """Return the command that undoes a run; empty if it changed nothing."""
+    command = f"nodetune rollback {run} {proposed_options.runs_folder()}".rstrip()
+    return command if not_undone.changes_anything(run, runs_folder) else ""
 
 
 def print_data(stream: TextIO, prepared: Prepared, report: ApplyReport, output_format: str) -> None:

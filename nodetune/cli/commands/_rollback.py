@@ -16,6 +16,7 @@ from nodetune.cli.host_options import HostOptions
 from nodetune.cli.terminal import Terminal
 from nodetune.foundation import json_document, text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
+from nodetune.hosts import nodeset
 from nodetune.remediation import document, rollback
 from nodetune.remediation.request import RollbackRequest
 from nodetune.remediation.rollback import Outcomes, Undoing
@@ -44,6 +45,8 @@ def prepare(request: RollbackRequest, typed: HostOptions) -> list[Undoing]:
 
 def roll_back(undoing: Undoing, dry_run: bool, yes: bool, stream: TextIO, output_format: str) -> int:
     """Roll back one run."""
+    if undoing.request.run == "last":
+        verbosity.note(f"`last` is {undoing.title} on {nodeset.fold(target.name for target in undoing.targets)}")
     if dry_run:
         return _shown(undoing.dry_run(), stream, output_format, [])
     if not yes:

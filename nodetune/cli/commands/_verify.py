@@ -17,7 +17,7 @@ from nodetune.report.text import verify, verify_changes
 from nodetune.verify import compare as comparing
 from nodetune.verify import document as verify_document
 from nodetune.verify import run
-from nodetune.verify.model import Figure
+from nodetune.verify.document import Result
 from nodetune.verify.request import VerifyRequest
 from nodetune.verify.verify_hosts import save_baseline, verify_hosts
 
@@ -61,14 +61,17 @@ def _writable(path: Path | None) -> None:
             raise OSError(problem.errno, problem.strerror, str(path)) from None
 
 
-def report_changes(before: list[Figure], after: list[Figure], output_format: str, output: Path | None) -> int:
-    """Print how the figures changed. Return 5 if something became worse, 3 if nothing could be compared."""
-    changes = comparing.compare(before, after)
+def report_changes(before: Result, after: Result, output_format: str, output: Path | None) -> int:
+    """Print how the figures changed. Return 5 if something became worse, 3 if figures are missing or none is judged."""
+    changes = comparing.compare(before.figures, after.figures)
+    states = [each.unmeasured for each in (before, after)]
+    lost = {host: (states[0].get(host, "ok"), states[1].get(host, "ok")) for host in sorted({**states[0], **states[1]})}
+    missing = [each for each in comparing.missing(before.figures, after.figures) if each.host not in states[1]]
     with cli_options.writing(output) as stream:
         if output_format == "json":
-            stream.write(json_document.text(verify_document.compared(changes)))
+            stream.write(json_document.text(verify_document.compared(changes, missing, lost)))
         else:
-            verify_changes.print_changes(stream, changes)
+            verify_changes.print_changes(stream, changes, missing, lost)
     if any(each.status == comparing.WORSE for each in changes):
         return TOO_SLOW
-    return OK if any(each.status != comparing.UNSURE for each in changes) else INCOMPLETE
+    return INCOMPLETE if lost or missing or all(each.status == comparing.UNSURE for each in changes) else OK

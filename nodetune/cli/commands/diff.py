@@ -22,11 +22,12 @@ from nodetune.foundation import file_io, text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 
 LARGEST = 2 << 30
+VERIFIED = "a verify result"
 
 
 @click.command("diff")
-@click.argument("before", type=click.Path(path_type=Path, exists=True), metavar="A")
-@click.argument("after", type=click.Path(path_type=Path, exists=True), metavar="B")
+@click.argument("before", **options.SAVED, metavar="A")
+@click.argument("after", **options.SAVED, metavar="B")
 @click.option(
     "--all", "every", is_flag=True, help="Also compare readings: temperatures, counters, load, serial numbers."
 )
@@ -37,18 +38,20 @@ def command(before: Path, after: Path, every: bool, output_format: str, output: 
 
     \b
     nodetune diff facts/gpu017.json facts/gpu001.json    facts of two hosts, or of one host at two times
+    nodetune diff facts/gpu017.json h100-x2              facts of a host and of a bundled machine
     nodetune diff monday/ friday/                        folders of fact files, host by host
     nodetune diff monday.json friday.json                audits (nodetune audit --format json): new and fixed findings
     nodetune diff before.json after.json                 verify results (nodetune verify --format json)
 
     A fact that was not read or not collected on one side is reported as such, not as a change.
-    Unreadable files in a folder, and hosts with several files, are reported; the other hosts are compared.
-    Exit code: 0 identical, 1 different, 2 usage, 3 some hosts could not be compared. For verify results: 0 nothing
-    became worse, 3 nothing could be compared, 5 something became worse.
+    Hosts that an audit did not reach, unreadable files in a folder, and hosts with several files are reported; the
+    other hosts are compared. Exit code: 0 identical, 1 different, 2 usage, 3 some hosts could not be compared. For
+    verify results: 0 nothing became worse, 3 some figures were not measured again, or none could be judged, 5
+    something became worse.
     """
     findings: audit_reader.Known = {}
     one, other = _read(before, findings), _read(after, findings)
-    if isinstance(one, list) and isinstance(other, list):
+    if _kind(one) == _kind(other) == VERIFIED:
         from nodetune.cli.commands import _verify
 
         _refuse_all(every)
@@ -66,7 +69,7 @@ def command(before: Path, after: Path, every: bool, output_format: str, output: 
             diff.print_diff(stream, found, text.plain(before), text.plain(after))
         if output:
             verbosity.note(diff.totals(found))
-    return INCOMPLETE if found.bad else FINDINGS if found else OK
+    return INCOMPLETE if found.states else FINDINGS if found else OK
 
 
 def _compared(before: Any, after: Any, every: bool) -> Diff:
@@ -79,7 +82,7 @@ def _compared(before: Any, after: Any, every: bool) -> Diff:
 
 
 def _kind(data: Any) -> str:
-    return "facts" if isinstance(data, Side) else "a verify result" if isinstance(data, list) else "an audit"
+    return "facts" if isinstance(data, Side) else "an audit" if isinstance(data, dict) else VERIFIED
 
 
 def _refuse_all(every: bool) -> None:
@@ -88,7 +91,7 @@ def _refuse_all(every: bool) -> None:
 
 
 def _read(path: Path, findings: audit_reader.Known) -> Any:
-    """Read facts, an audit document, or the figures of a verify result.
+    """Read facts, an audit document or a verify result.
 
     Raise document.FactsError, DocumentError or OSError.
     """
@@ -107,13 +110,13 @@ def _read(path: Path, findings: audit_reader.Known) -> Any:
 
 
 def _verify_result(path: Path, data: dict[str, Any]) -> Any:
-    """Return its figures. Raise DocumentError for any other document with hosts."""
+    """Return the result. Raise DocumentError for any other document with hosts."""
     from nodetune.verify import document as verify
 
     if not verify.is_result(data):
         known = f"{AUDIT_SCHEMA!r} or {verify.VERIFY_SCHEMA!r}"
         raise DocumentError(f"{path}: schema {text.plain(data.get('schema'))!r} is not {known}")
-    return verify.figures_of(data)
+    return verify.result_of(data)
 
 
 def _folder(path: Path) -> Side:

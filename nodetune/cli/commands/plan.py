@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from nodetune.api.model import HostResult
+from nodetune.api.model import DISRUPTIONS, HostResult, disruption_name
 from nodetune.cli import options as cli_options
 from nodetune.cli import proposed_options, requests, verbosity
 from nodetune.cli.terminal import Terminal
 from nodetune.foundation import json_document
 from nodetune.foundation.exit_codes import INCOMPLETE, OK
+from nodetune.remediation import plan as planning
 from nodetune.remediation import plan_document
+from nodetune.remediation.host_changes import FREE
+from nodetune.remediation.plan import HostPlan
 from nodetune.remediation.plan_hosts import plan_hosts
 from nodetune.remediation.request import BY_NAME, PlanRequest
 
@@ -50,7 +54,10 @@ def command(
     output_format: str,
     output: Path | None,
 ) -> int:
-    """Show planned changes and their disruption; change nothing."""
+    """Show planned changes and their disruption; change nothing.
+
+    Exit code: 0 done, 2 usage, 3 hosts were not reached, or checks are unknown.
+    """
     probed, plans = plan_hosts(request, Terminal())
     if scheduler_diff:
         _propose(probed, scheduler_diff)
@@ -66,10 +73,27 @@ def command(
         else:
             asked = proposed_options.text(request.connection, request.facts_path, request.selection)
             judged = proposed_options.judged(request.selection)
-            plan.print_plan(stream, plans, files=files, judged=judged, command=f"nodetune audit {asked}")
+            audit, following = f"nodetune audit {asked}", _following(request, plans, asked)
+            plan.print_plan(stream, plans, files=files, judged=judged, command=audit, following=following)
         if output:
             verbosity.note(f"{plan.totals(plans)}. Nothing was changed.")
-    return OK if all(each.result.state == "ok" for each in plans) else INCOMPLETE
+    judged_all = not planning.unknown(each.result for each in plans)
+    return OK if judged_all and all(each.result.state == "ok" for each in plans) else INCOMPLETE
+
+
+def _following(request: PlanRequest, plans: Sequence[HostPlan], asked: str) -> str:
+    """Return the command that carries the plan out, else the one that says what is left; empty if nothing is."""
+    words = f"{asked} {proposed_options.selected(request.selection)}".strip()
+    disruptions = [change.disruption for each in plans for change in each.changes]
+    if not disruptions:
+        results = [each.result for each in plans]
+        left = planning.unknown(results) or any(each.state != "ok" or any(each.failing()) for each in results)
+        return f"nodetune audit {words}".strip() if left else ""
+    if request.facts_path:
+        return f"nodetune plan {words} --export changes"
+    most = max(disruptions, key=DISRUPTIONS.index)
+    allow = "" if most in FREE else f" --max-disruption {disruption_name(most)}"
+    return f"{f'nodetune apply {words}'.strip()}{allow} --dry-run"
 
 
 def _propose(probed: list[HostResult], file: Path) -> None:

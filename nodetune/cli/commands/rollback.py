@@ -29,10 +29,11 @@ def command(
 ) -> int:
     """Undo a run: restore files and running values.
 
-    RUN is an id, the beginning of an id, or `last`: the last run, or the one before it if that is rolled back (see
-    nodetune runs). If that run changed nothing, nothing is done. Hosts and connection options come from that run unless given here. What someone changed since
-    is reported and kept, unless --force is given. Settings that need a boot (kernel arguments) take effect at the next
-    boot. The rollback is recorded as a run.
+    RUN is an id, the beginning of an id, or `last`: the last run on this controller, whatever hosts it changed, or the
+    one before it if that is rolled back (see nodetune runs). If that run changed nothing, nothing is done. Hosts and
+    connection options come from that run unless given here. What someone changed since is reported and kept, unless
+    --force is given. Settings that need a boot (kernel arguments) take effect at the next boot. The rollback is
+    recorded as a run.
 
     \b
     nodetune rollback last                  the last run; again, the one before it

@@ -85,6 +85,12 @@ def _left(newest_first: Iterable[Run]) -> Iterator[tuple[Run, list[str]]]:
                 yield run, left
 
 
+def changes_anything(run: str, root: Path | None) -> bool:
+    """Return whether a run changed something on a host, or may have."""
+    found = record.find(run, root)
+    return bool(_changed(found, found.hosts))
+
+
 def labels(run: Run, host: str) -> list[str]:
     """Return what a run changed on a host, as its journal names it."""
     changes = [entry["change"] for entry in run.entries(host) if isinstance(entry.get("change"), dict)]

@@ -100,10 +100,10 @@ def print_drained(stream: TextIO, left: Mapping[str, str]) -> None:
         out.line("to resume them: scontrol update NodeName=NAME State=RESUME", indent=" " * 15)
 
 
-def print_way_back(stream: TextIO, run: str, runs_words: str = "") -> None:
-    """Print the rollback command on one line so that it can be copied. `runs_words` say where its record is."""
-    command = f"nodetune rollback {run} {runs_words}".rstrip()
-    Lines(console(stream)).whole(("run ", ""), (run, "bold"), (f"; to undo it: {command}", ""))
+def print_way_back(stream: TextIO, run: str, command: str) -> None:
+    """Print the rollback command on one line so that it can be copied; empty if the run changed nothing."""
+    told = f"; to undo it: {command}" if command else " changed nothing"
+    Lines(console(stream)).whole(("run ", ""), (run, "bold"), (told, ""))
 
 
 def print_dry_run(stream: TextIO, diffs: Mapping[str, Sequence[str]], problems: int) -> None:
@@ -134,10 +134,10 @@ def print_rollback(stream: TextIO, outcomes: Mapping[str, Outcome], made: Sequen
     """
     out = Lines(console(stream))
     single, undone = len(outcomes) == 1, "undone" if made else "would be undone"
-    back = (
+    back = [
         (tuple([done["label"] for done in each.gathered("done") if done.get("changed")]), host)
         for host, each in outcomes.items()
-    )
+    ]
     for names, hosts in by_key(back).items():
         if names:
             where = "" if single else f"{nodeset.fold(hosts)}  "
@@ -151,7 +151,8 @@ def print_rollback(stream: TextIO, outcomes: Mapping[str, Outcome], made: Sequen
             _diff(out, unified(each for each in [refused.get("diff")] if isinstance(each, dict) and each))
     print_problems(stream, problems_of(outcomes), failures_of(outcomes), single)
     out.line((rolled_back(outcomes, made), "bold"))
-    for run in made:
+    changed = any(names for names, _ in back) or any(each.state != "ok" for each in outcomes.values())
+    for run in made if changed else ():
         out.line("this rollback is run ", (run, "bold"), "; it can be rolled back too")
 
 

@@ -39,12 +39,9 @@ def _hosts(lines: Lines, diff: Diff) -> None:
     unreached(lines, [("bad facts", host, why) for host, told in diff.bad.items() for why in told])
     states = by_key((state, host) for host, state in diff.states.items() if host not in diff.bad)
     for (was, now), hosts in states.items():
-        told = "reached again" if now == "ok" else "no longer reached" if was == "ok" else "not reached, otherwise"
-        lines.line(
-            (f"{told}: ", "bold magenta"),
-            named(hosts),
-            f" ({text.plain(was)}{f' → {text.plain(now)}' * (now != 'ok')})",
-        )
+        told = "reached again" if now == "ok" else "no longer reached" if was == "ok" else "not reached"
+        became = f" → {text.plain(now)}" * (now not in (was, "ok"))
+        lines.line((f"{told}: ", "bold magenta"), named(hosts), f" ({text.plain(was)}{became})")
     if diff.rebooted:
         lines.line(("rebooted in between: ", "bold"), named(diff.rebooted))
 
@@ -95,8 +92,11 @@ def _of_facts(diff: Diff) -> str:
     counts = [f"{number} {word}" for kind, word in words.items() if (number := _number(every, kind))]
     none = "no differences" if diff.compared else "nothing to compare: no host is in both"
     over = f" on {text.count(diff.compared, 'host')}" if diff.compared > 1 else ""
-    left = f"; {text.count(len(diff.bad), 'host')} not compared" if diff.bad else ""
-    return f"{', '.join(counts) or none}{over}{left}"
+    return f"{', '.join(counts) or none}{over}{_not_compared(diff)}"
+
+
+def _not_compared(diff: Diff) -> str:
+    return f"; {text.count(len(diff.states), 'host')} not compared" if diff.states else ""
 
 
 def _of_audits(diff: Diff) -> str:
@@ -106,7 +106,9 @@ def _of_audits(diff: Diff) -> str:
         if (number := sum(each.kind == kind for each in diff.changes))
     ]
     told = f"findings: {', '.join(counts)}" if counts else "no findings are new, gone or changed"
-    return f"{text.count(diff.compared, 'host')} compared; {told}"
+    if not diff.compared:
+        return f"nothing to compare: no host was audited both times{_not_compared(diff)}"
+    return f"{text.count(diff.compared, 'host')} compared; {told}{_not_compared(diff)}"
 
 
 def _number(every: Iterable[Folded], kind: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, TextIO
 
-from nodetune.api.model import DISRUPTIONS, Finding, Fix, disruption_name, fix_of
+from nodetune.api.model import DISRUPTIONS, Finding, Fix, HostResult, disruption_name, fix_of
 from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
 from nodetune.remediation import plan as planning
@@ -14,7 +14,7 @@ from nodetune.remediation.host_changes import PlannedChange
 from nodetune.remediation.host_view import FILES
 from nodetune.remediation.plan import HostPlan, edited
 from nodetune.report.text.host_names import named, unreached
-from nodetune.report.text.lines import Lines, console
+from nodetune.report.text.lines import Lines, console, short_reason, some
 
 Step = tuple[str, Finding]
 """Host and finding."""
@@ -31,13 +31,17 @@ def print_plan(
     ending: str = " Nothing was changed.",
     judged: str = "",
     command: str = "",
+    following: str = "",
 ) -> None:
-    """Print the plan, the manual steps, and the hosts that were not reached.
+    """Print the plan, the manual steps, and what was not judged or not reached.
 
-    With `files`, every file is shown in full; `ending` ends the last line; `judged` are options for proposed commands;
-    `command` is the audit of the same hosts.
+    With `files`, every file is shown in full; `ending` ends the totals; `judged` are options for proposed commands;
+    `command` is the audit of the same hosts, `following` the command that carries the plan out.
     """
-    Printer(Lines(console(stream)), plans, files=files, judged=judged, command=command).plan(ending)
+    out = Lines(console(stream))
+    Printer(out, plans, files=files, judged=judged, command=command).plan(ending)
+    if following:
+        out.whole(("next     ", "dim"), (following, "green"))
 
 
 def totals(plans: Sequence[HostPlan]) -> str:
@@ -49,6 +53,8 @@ def totals(plans: Sequence[HostPlan]) -> str:
     lost = sum(plan.result.state != "ok" for plan in plans)
     told = f"{plain_text.count(manual, 'finding')} {'needs' if manual == 1 else 'need'} manual work"
     more = f"; {plain_text.count(lost, 'host')} not reached" if lost else ""
+    unknown = len({check for check, _ in planning.unknown(plan.result for plan in plans)})
+    more += f"; {plain_text.count(unknown, 'check')} unknown" if unknown else ""
     return f"{plain_text.count(len(doable), 'step')} on {plain_text.count(len(set(doable)), 'host')}; {told}{more}"
 
 
@@ -77,6 +83,7 @@ class Printer:
             self._out.line(("left out ", "yellow"), told)
         self._cannot(cannot)
         self._manual(manual)
+        self._unknown(results)
         lost = [(each.state, each.host, each.message) for each in results if each.state != "ok"]
         unreached(self._out, lost, self._command)
         self._out.line(f"{totals(self._plans)}.{ending}")
@@ -145,6 +152,17 @@ class Printer:
             where = "" if len(self._plans) == 1 else f"  {named(hosts)}"
             self._out.line(("manual   ", "yellow"), (check, "bold"), where)
             self._out.line(finding.manual or f"nodetune explain {check} {self._judged}".rstrip(), indent="         ")
+
+    def _unknown(self, results: Iterable[HostResult]) -> None:
+        reasons = by_key(
+            (short_reason(reason), (check, host))
+            for (check, reason), hosts in planning.unknown(results).items()
+            for host in hosts
+        )
+        for reason, found in sorted(reasons.items(), key=lambda each: -len(each[1])):
+            ids, hosts = (sorted(set(names)) for names in zip(*found, strict=True))
+            parts = f"{plain_text.count(len(ids), 'check')}: {reason}", f"  ({some(ids)})"
+            self._out.line(("unknown  ", "magenta"), self._where(hosts), parts[0], (parts[1], "dim"), hang=" " * 9)
 
     def _where(self, hosts: list[str]) -> str:
         return "" if len(self._plans) == 1 else f"{named(hosts)}  "

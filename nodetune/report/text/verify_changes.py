@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TextIO
 
 from rich.table import Table
 from rich.text import Text
 
-from nodetune.foundation import text
+from nodetune.foundation import by_key, text
+from nodetune.report.text.host_names import named
 from nodetune.report.text.lines import Lines, console
 from nodetune.report.text.verify_table import amount, number, title
 from nodetune.verify.compare import BETTER, LEVEL, SAME, UNSURE, WORSE, FigureChange
+from nodetune.verify.model import Figure
 
 STYLES = {WORSE: "bold red", BETTER: "green", UNSURE: "magenta", SAME: ""}
 NAMES = ("", "measurement", "of", "before", "after", "change", "seen from")
+MOST = 8
+"""Names of missing figures in one line."""
+
 FOLDED = ("measurement", "of")
 JUSTIFY: dict[str, Literal["right"]] = {"before": "right", "after": "right", "change": "right", "seen from": "right"}
 
 
-def print_changes(stream: TextIO, changes: Sequence[FigureChange]) -> None:
-    """Print worse figures first, then better, then unchanged ones with the smallest visible change."""
+def print_changes(
+    stream: TextIO,
+    changes: Sequence[FigureChange],
+    missing: Iterable[Figure] = (),
+    lost: Mapping[str, tuple[str, str]] | None = None,
+) -> None:
+    """Print worse figures first, then better, then unchanged ones with the smallest visible change.
+
+    `missing` are the figures that stand only before, `lost` the hosts that were not measured, with both states.
+    """
     out = console(stream)
     single = len({each.before.host for each in changes}) == 1
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
@@ -30,7 +43,11 @@ def print_changes(stream: TextIO, changes: Sequence[FigureChange]) -> None:
         table.add_row(*_cells(each, single))
     if changes:
         out.print(table)
-    _changes_summary(Lines(out), changes)
+    lines = Lines(out)
+    _changes_summary(lines, changes)
+    for (was, now), hosts in by_key((states, host) for host, states in (lost or {}).items()).items():
+        lines.line(("not measured both times: ", "bold magenta"), f"{named(hosts)} ({was} → {now})")
+    _missing(lines, missing)
 
 
 def _cells(change: FigureChange, single: bool) -> list[str | Text]:
@@ -59,6 +76,14 @@ def _changes_summary(lines: Lines, changes: Sequence[FigureChange]) -> None:
         lines.line("too few runs to distinguish a change from noise: measure both sides with --repeat 5 or more")
     if lost_runs(changes):
         lines.line(lost_runs(changes))
+
+
+def _missing(lines: Lines, missing: Iterable[Figure]) -> None:
+    """Print what was not measured again, hosts that lack the same in one line."""
+    lacks = by_key((each.host, f"{title(each)} {text.plain(each.subject, 40)}".strip()) for each in missing)
+    for names, hosts in by_key((tuple(names), host) for host, names in lacks.items()).items():
+        more = f" and {text.count(len(names) - MOST, 'other')}" if len(names) > MOST else ""
+        lines.line(("not measured after: ", "bold magenta"), f"{named(hosts)}: {text.names(names[:MOST])}{more}")
 
 
 def lost_runs(changes: Sequence[FigureChange]) -> str:

@@ -13,13 +13,15 @@ from rich.console import Console
 from nodetune.api.model import Finding, HostResult
 from nodetune.audit import explain
 from nodetune.checks import load
-from nodetune.cli import change_options, proposed_options
+from nodetune.cli import change_options
+from nodetune.cli.commands import _apply
 from nodetune.foundation import paths
 from nodetune.guard.deploy.nodes import NodeAnswer
 from nodetune.guard.deploy.playbooks import GuardReport
 from nodetune.guard.deploy.resume import Fate
 from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.remediation.outcomes import StepOutcome
+from nodetune.remediation.runs import record
 from nodetune.report import apply_rows, rows, verify_rows
 from nodetune.report.text import apply, audit, guard
 from nodetune.report.text.lines import Lines
@@ -64,25 +66,41 @@ def test_resume_proposes_explain_with_the_given_site_file():
     assert told(guard.print_fate, fate).rstrip().endswith("; next: nodetune explain gpu-lost")
 
 
-def way_back(*arguments):
-    """What a command prints that keeps its record where these arguments say."""
+def way_back(folder, entries, *arguments):
+    """What a command says about its run, which it records in this folder: the run's id, and the line."""
+    with record.recorded("apply", {}, ["gpu1"], None, folder) as run:
+        run.add_entries("gpu1", entries)
+        run.code = 0
 
     @click.command()
     @change_options.runs_folder
     def command(runs_folder):
-        click.echo(told(apply.print_way_back, "20260101-000000-abcd", proposed_options.runs_folder()), nl=False)
+        click.echo(told(_apply.print_way_back, run.id, runs_folder), nl=False)
 
     from click.testing import CliRunner
 
-    return CliRunner().invoke(command, arguments, catch_exceptions=False).output
+    return run.id, CliRunner().invoke(command, arguments, catch_exceptions=False).output.rstrip()
 
 
-def test_the_way_back_names_the_folder_of_records_that_was_given(monkeypatch):
-    undo = "to undo it: nodetune rollback 20260101-000000-abcd"
-    assert way_back("--runs", "my runs").rstrip().endswith(f"{undo} --runs 'my runs'")
-    assert way_back().rstrip().endswith(undo)
-    monkeypatch.setenv("NODETUNE_RUNS", "elsewhere")
-    assert way_back().rstrip().endswith(undo), "the next command has the variable too"
+def test_the_way_back_names_the_folder_of_records_that_was_given(tmp_path, monkeypatch):
+    folder, did = tmp_path / "my runs", [{"n": 1, "change": {"change": "file", "path": "/etc/a"}}]
+    run, line = way_back(folder, did, "--runs", str(folder))
+    assert line == f"run {run}; to undo it: nodetune rollback {run} --runs '{folder}'"
+    monkeypatch.setenv("NODETUNE_RUNS", str(folder))
+    run, line = way_back(folder, did)
+    assert line == f"run {run}; to undo it: nodetune rollback {run}", "the next command has the variable too"
+
+
+def test_a_run_without_a_change_proposes_no_rollback(tmp_path):
+    run, line = way_back(tmp_path, [], "--runs", str(tmp_path))
+    assert line == f"run {run} changed nothing"
+
+
+@pytest.mark.parametrize(("changed", "offered"), [(True, True), (False, False)])
+def test_a_rollback_that_undid_nothing_is_not_to_be_undone(changed, offered):
+    results = (Event("ok", "gpu1", result={"done": [{"label": "/etc/a", "changed": changed}]}),)
+    text = told(apply.print_rollback, {"gpu1": Outcome("gpu1", results=results)}, ["r2"])
+    assert ("this rollback is run r2; it can be rolled back too" in text) == offered
 
 
 @pytest.mark.parametrize(("labels", "said"), [(["a"], "1 change on gpu1"), (["a", "b"], "2 changes on gpu1")])

@@ -1,21 +1,28 @@
 """Answers that were wrong, said too little, or could not be pasted: each as a stranger met it."""
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
 
 from nodetune.audit import run
+from nodetune.audit.selection import Selection
+from nodetune.cli.commands import plan
 from nodetune.cli.main import group
 from nodetune.cli.terminal import Terminal
+from nodetune.foundation import paths
 from nodetune.hosts.target import Target
 from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.report.text import apply as text_apply
 from nodetune.report.text.host_names import causes
 from nodetune.report.text.lines import Lines, console
+from tests.support import documents
 from tests.support.commandline import nodetune
 
 BUNDLED = ("--facts", "h200-x4")
@@ -277,3 +284,60 @@ def test_a_password_without_a_terminal_is_a_clear_error(words, hint):
     )
     assert (done.returncode, "GetPassWarning" in done.stderr) == (2, False)
     assert hint in done.stderr
+
+
+# what a plan could not judge, and what comes after it
+
+
+@pytest.fixture
+def few_facts(tmp_path):
+    """A machine whose file has the facts of one family only."""
+    data = json.loads((paths.bundled("facts/recorded") / "h100-x2.json").read_text())
+    data["facts"] = {name: fact for name, fact in data["facts"].items() if name.startswith("host.")}
+    (tmp_path / "few.json").write_text(json.dumps(data))
+    return tmp_path
+
+
+def test_a_plan_names_the_checks_that_it_could_not_judge(few_facts):
+    done = nodetune("plan", "--facts", "few.json", cwd=few_facts)
+    assert done.returncode == 3
+    assert re.search(r"^unknown  \d+ checks: not collected: collect the facts again", done.stdout, re.MULTILINE)
+    assert re.search(r"0 findings need manual work; \d+ checks unknown\.", " ".join(done.stdout.split()))
+    found = documents.valid("plan", nodetune("plan", "--facts", "few.json", "--format", "json", cwd=few_facts).stdout)
+    swap = next(each for each in found["unknown"] if each["check"] == "swap-large")
+    assert swap["hosts"] == ["h100-x2"]
+    assert "not collected" in swap["reason"]
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        ("--facts few.json", "audit --facts few.json"),
+        ("--facts h200-x4 -s 'slow-start-*' -s gpu", "plan --facts h200-x4 -s 'slow-start-*' -s gpu --export changes"),
+        ("--facts h100-x2 -s gpu-driver-vulnerable", "audit --facts h100-x2 -s gpu-driver-vulnerable"),
+    ],
+)
+def test_a_plan_ends_with_a_command_that_works(few_facts, words, command):
+    *_, last = nodetune("plan", *shlex.split(words), cwd=few_facts).stdout.splitlines()
+    assert last == f"next     nodetune {command}"
+    assert nodetune(*shlex.split(command), cwd=few_facts).returncode in (0, 1, 3)
+
+
+def test_a_plan_of_live_hosts_ends_with_a_trial_of_apply(tmp_path):
+    (tmp_path / "my site.yml").write_text(
+        "add:\n  - {id: site-a, sysctl: kernel.randomize_va_space, accept: 77, set: 77}\n"
+    )
+    words = ("-i", "localhost", "--site", "my site.yml", "-s", "site-a")
+    *_, last = nodetune("plan", *words, cwd=tmp_path).stdout.splitlines()
+    assert last == "next     nodetune apply -i localhost --site 'my site.yml' -s site-a --dry-run"
+
+
+@pytest.mark.parametrize(("most", "more"), [("new sessions", ""), ("idle GPU", " --max-disruption idle-gpu")])
+def test_the_proposed_apply_allows_all_that_is_planned(most, more):
+    plans = [SimpleNamespace(changes=[SimpleNamespace(disruption=each) for each in ("none", most, "none")])]
+    request = SimpleNamespace(facts_path=None, selection=Selection())
+    assert plan._following(request, plans, "-i prod") == f"nodetune apply -i prod{more} --dry-run"
+
+
+def test_a_plan_for_a_host_without_findings_proposes_nothing():
+    assert said("plan", *BUNDLED, "-s", "swappiness-high", code=0).endswith("Nothing was changed.")

@@ -147,6 +147,7 @@ def audit(**hosts):
         (finding("x"), finding("x", "unknown"), "unread"),
         (finding("x", "pass"), finding("x", "unknown"), "unread"),
         (finding("x", "unknown"), finding("x"), "new"),
+        (finding("x"), finding("y", "pass"), "unread"),
         (finding("x", "pass"), finding("x", "skip"), None),
         (finding("x", "pass", "1"), finding("x", "pass", "2"), None),
         (finding("x"), finding("x"), None),
@@ -170,6 +171,42 @@ def test_an_unreached_host_has_a_state_and_no_fixed_findings():
     assert found.states == {"a": ("ok", "refused")}
     assert not found.changes
     assert found
+
+
+def nights(*hosts):
+    """An audit of a night: name=state."""
+    return {"schema": "nodetune.audit/1", "hosts": [{"name": n, "state": s, "findings": []} for n, s in hosts]}
+
+
+@pytest.mark.parametrize(
+    ("reached", "first"), [(2, "2 hosts compared; no findings"), (0, "nothing to compare: no host")]
+)
+def test_hosts_down_on_both_nights_are_not_no_change(files, reached, first):
+    states = [(f"g{each}", "ok" if each < reached else "unreachable") for each in range(9)]
+    one, two = files("a.json", nights(*states)), files("b.json", nights(*states))
+    done = nodetune("diff", one, two)
+    assert done.returncode == 3
+    assert f"not reached: {'g[2-8]' if reached else '9 hosts  g[0-8]'} (unreachable)" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith(first)
+    assert done.stdout.splitlines()[-1].endswith(f"; {9 - reached} hosts not compared")
+    told = documents.valid("diff", nodetune("diff", one, two, "--format", "json").stdout)
+    assert (told["compared"], told["same"], len(told["states"])) == (reached, False, 9 - reached)
+
+
+def test_a_host_reached_again_is_named_and_not_compared(files):
+    one, two = files("a.json", nights(("g1", "unreachable"))), files("b.json", nights(("g1", "ok")))
+    done = nodetune("diff", one, two)
+    assert done.returncode == 3
+    assert "reached again: g1 (unreachable)" in done.stdout
+
+
+def test_a_bundled_machine_is_compared_by_its_name(files):
+    done = nodetune("diff", "h100-x2", "h200-x4")
+    assert done.returncode == 1
+    assert "H100" in done.stdout
+    done = nodetune("diff", "h100-x2", "h100-x3")
+    assert done.returncode == 2
+    assert "no such file or folder: h100-x3 (bundled machines: h100-x2, h200-x4)" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -243,8 +280,9 @@ def test_the_documents_keep_to_their_schema(files):
 
 
 def test_an_audit_of_a_fleet_is_compared_by_host_and_finding(files):
+    fixed = finding("x", "pass")
     before = {"schema": "nodetune.audit/1", **audit(g1=[finding("x")], g2=[finding("x")], g3=[], lost=[])}
-    after = {"schema": "nodetune.audit/1", **audit(g1=[], g2=[], g3=[finding("y")], more=[])}
+    after = {"schema": "nodetune.audit/1", **audit(g1=[fixed], g2=[fixed], g3=[finding("y")], more=[])}
     shown = nodetune("diff", files("a.json", before), files("b.json", after)).stdout
     assert "1 host lost: lost" in shown
     assert "1 host added: more" in shown

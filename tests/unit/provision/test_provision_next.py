@@ -8,10 +8,12 @@ from nodetune.api.model import Absent, Value
 from nodetune.cli import proposed_options, requests
 from nodetune.cli.commands.provision import command
 from nodetune.cli.main import group
-from nodetune.foundation.exit_codes import END_STATE_MISSED, TOO_SLOW
+from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, TOO_SLOW
+from nodetune.foundation.stage_output import Silent
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.hosts.inventory import selection
-from nodetune.provision import STAGES, baseline, run, stages, upgrade
+from nodetune.hosts.target import Target
+from nodetune.provision import STAGES, baseline, preflight, run, stages, upgrade
 from nodetune.provision import lock as locks
 from nodetune.provision.decide import Decision
 from nodetune.provision.lock import Versions
@@ -20,7 +22,8 @@ from nodetune.provision.request import OLDER, ProvisionRequest, ResumeCommand
 from nodetune.provision.steps import Steps
 from nodetune.verify.baseline import BaselineError
 from tests.support import provisioning
-from tests.support.provisioning import DRIVER, running, site
+from tests.support.commandline import nodetune
+from tests.support.provisioning import DRIVER, NEWER, running, site
 
 
 class NoRun:
@@ -42,6 +45,33 @@ def requested(folder, *words):
     named = ["--site", str(folder / "site.yml"), "--lock", str(folder / "v.lock")]
     with command.make_context("provision", [*named, *words]) as context:
         return requests.partition(ProvisionRequest, context.params)["request"]
+
+
+def test_a_dry_run_whose_only_host_is_refused_is_no_success(tmp_path):
+    """This machine: it has no GPU, or no Debian 12 for the lock."""
+    requested(tmp_path)
+    done = nodetune("provision", "--site", "site.yml", "--lock", "v.lock", "--dry-run", cwd=tmp_path)
+    assert done.returncode in (INCOMPLETE, END_STATE_MISSED), done.stdout
+    assert done.stdout.startswith("not changed  ")
+    assert "0 packages on 0 hosts, 1 problem. Nothing was changed." in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        (provisioning.bare(), "no driver from NVIDIA's packages is installed: provision this host without --upgrade"),
+        (
+            running(packages__running_driver=Value({"version": "580.95.05", "open": True})),
+            "driver 580.159.04 is installed but 580.95.05 is running, as after an interrupted upgrade",
+        ),
+    ],
+)
+def test_a_dry_run_refuses_what_the_upgrade_would_refuse(tmp_path, monkeypatch, facts, why):
+    request = requested(tmp_path, "--upgrade", "--dry-run")
+    monkeypatch.setattr(preflight, "seen", lambda *_: {facts.host: facts})
+    found = preflight.check(request, [Target(facts.host)], provisioning.lock(NEWER))
+    assert (found.decisions, run.dry_run(found, Silent())) == ({}, ({}, END_STATE_MISSED))
+    assert why in found.came[facts.host].message
 
 
 def proposed(request, host="gpu3", stage="packages"):

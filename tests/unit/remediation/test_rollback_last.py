@@ -94,6 +94,12 @@ def test_last_twice_undoes_two_runs(root, plays):
         cli(root, "last", "--yes")
 
 
+def test_a_rollback_of_the_last_run_says_which_one_that_is(root, plays, capsys):
+    run = made(root, hosts=("gpu1", "gpu2"))
+    assert cli(root, "last", "--yes", "--dry-run") == OK
+    assert f"`last` is run {run.id} (apply of " in capsys.readouterr().err.replace("\n", " ")
+
+
 def test_a_last_run_that_changed_nothing_ends_the_rollback(root, plays):
     first, second = made(root), made(root, changed=False)
     with pytest.raises(UserError) as told:

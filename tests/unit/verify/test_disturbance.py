@@ -235,7 +235,7 @@ def test_a_result_keeps_what_disturbed_each_run(prove, tmp_path):
     assert document["hosts"][0]["others"] == {"memory": [LOADED, {}]}
     path = tmp_path / "a.json"
     path.write_text(json.dumps(document))
-    assert {each.disturbed for each in verify_document.read(path)} == {(WHY, "")}
+    assert {each.disturbed for each in verify_document.read(path).figures} == {(WHY, "")}
 
 
 def test_a_comparison_does_not_judge_by_disturbed_runs():

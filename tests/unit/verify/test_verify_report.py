@@ -19,7 +19,9 @@ from nodetune.verify.evaluate import again, judge
 from nodetune.verify.model import Unmeasured
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
+from tests.support import documents
 from tests.support import verify_records as records
+from tests.support.commandline import nodetune
 
 WANTED = SuiteRequest(suite="full", env={"NCCL_NVLS_ENABLE": "0"})
 
@@ -186,7 +188,8 @@ def test_a_saved_result_is_read_back_as_it_was(tmp_path):
     path = tmp_path / "result.json"
     path.write_text(json.dumps(verify_document.document([proof_of()], WANTED, "")))
     found = {
-        (each.measurement, each.metric, each.subject, repr(each.about)): each for each in verify_document.read(path)
+        (each.measurement, each.metric, each.subject, repr(each.about)): each
+        for each in verify_document.read(path).figures
     }
     assert len(found) == len(proof_of().verdicts) > 1
     for each in proof_of().verdicts:
@@ -207,7 +210,7 @@ def test_a_result_that_is_none_is_told_in_one_line(text, tmp_path):
 def test_nonsense_in_a_result_is_passed_over(hosts, tmp_path):
     path = tmp_path / "result.json"
     path.write_text(json.dumps({"schema": "nodetune.verify/1", "hosts": hosts}))
-    assert verify_document.read(path) == []
+    assert verify_document.read(path).figures == []
 
 
 def changes(factor, runs=6):
@@ -266,6 +269,35 @@ def test_too_few_runs_are_told_and_what_to_do():
     out = io.StringIO()
     verify_changes.print_changes(out, [])
     assert "the files have no figures in common" in out.getvalue()
+
+
+def test_figures_that_are_not_measured_again_are_named(tmp_path):
+    """A host lost a GPU, one was not reached after, and one never: that is not "no change" and 0."""
+
+    def saved(name, **hosts):
+        told = []
+        for host, gpus in hosts.items():
+            measured = [records.record("gpu_copy", "h2d", f"GPU{gpu}", 54.0) for gpu in gpus]
+            runs = [{**each, "runs": [[54.0 + run / 50] for run in range(6)]} for each in measured]
+            told.append({"name": host, "state": "ok" if gpus else "unreachable", "measurements": runs})
+        (tmp_path / name).write_text(json.dumps({"schema": "nodetune.verify/1", "hosts": told}))
+
+    saved("before.json", g1=(0, 1), g2=(0, 1), g3=())
+    saved("after.json", g1=(0,), g2=(), g3=())
+    for words in (("diff",), ("verify", "--compare")):
+        done = nodetune(*words, "before.json", "after.json", cwd=tmp_path)
+        assert done.returncode == 3
+        assert "1 no change" in done.stdout
+        assert "not measured after: g1: gpu_copy h2d GPU1" in done.stdout
+        assert "not measured both times: g2 (ok → unreachable)" in done.stdout
+        assert "not measured both times: g3 (unreachable → unreachable)" in done.stdout
+    done = nodetune("diff", "before.json", "after.json", "--format", "json", cwd=tmp_path)
+    told = documents.valid("compare", done.stdout)
+    assert [(each["host"], each["subject"]) for each in told["missing"]] == [("g1", "GPU1")]
+    assert [each["host"] for each in told["states"]] == ["g2", "g3"]
+    saved("more.json", g1=(0, 1, 2), g2=(0, 1))
+    saved("before.json", g1=(0, 1), g2=(0, 1))
+    assert nodetune("diff", "before.json", "more.json", cwd=tmp_path).returncode == 0
 
 
 def test_a_comparison_is_data_too():

@@ -13,7 +13,7 @@ from nodetune.cli.commands._guard import _settings
 from nodetune.cli.terminal import Terminal
 from nodetune.guard.deploy import install
 from nodetune.guard.deploy.request import InstallRequest
-from nodetune.report.text import apply, guard
+from nodetune.report.text import guard
 
 
 @requests.command("install", InstallRequest)
@@ -61,5 +61,5 @@ def command(request: InstallRequest, dry_run: bool, yes: bool) -> int:
     _apply.confirm(f"Install the guard ({modes}) on {prepared.summary}?", yes)
     report = install.carry_out(request, prepared, Terminal())
     guard.print_installed(sys.stdout, prepared, report)
-    apply.print_way_back(sys.stdout, report.run_id, proposed_options.runs_folder())
+    _apply.print_way_back(sys.stdout, report.run_id, request.runs_folder)
     return report.code

@@ -12,7 +12,7 @@ from nodetune.cli.commands import _apply
 from nodetune.cli.terminal import Terminal
 from nodetune.guard.deploy import uninstall
 from nodetune.guard.deploy.request import UninstallRequest
-from nodetune.report.text import apply, guard
+from nodetune.report.text import guard
 
 
 @requests.command("uninstall", UninstallRequest)
@@ -43,5 +43,5 @@ def command(request: UninstallRequest, dry_run: bool, yes: bool) -> int:
     _apply.confirm(f"Remove the guard from {hosts.summary}?", yes)
     report = uninstall.carry_out(request, hosts, Terminal())
     guard.print_changes(sys.stdout, report)
-    apply.print_way_back(sys.stdout, report.run_id, proposed_options.runs_folder())
+    _apply.print_way_back(sys.stdout, report.run_id, request.runs_folder)
     return report.code
