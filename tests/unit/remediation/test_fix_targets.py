@@ -70,6 +70,8 @@ READ = {
     ("irq_affinity", "interrupts"): "irq.devices",
     ("lustre_param", "llite.max_read_ahead_mb"): "lustre.llite",
     ("lustre_param", "osc.max_rpcs_in_flight"): "lustre.osc",
+    ("mount_option", "async"): "mounts.points",
+    ("mount_option", "barrier"): "mounts.points",
     ("mount_option", "noatime"): "mounts.points",
     ("mount_option", "nodiscard"): "mounts.points",
     ("mps", "mps"): "mps.daemons",
