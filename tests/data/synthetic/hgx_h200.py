@@ -281,7 +281,10 @@ def _lustre(host, tuned):
         folder = f"/sys/fs/lustre/osc/lustre-OST{number:04x}-osc-{instance}"
         host.put(folder, max_rpcs_in_flight=32 if tuned else 8, max_pages_per_rpc=1024, max_dirty_mb=2000, checksums=1)
     host.put(
-        f"/sys/fs/lustre/llite/lustre-{instance}", max_read_ahead_mb=256 if tuned else 64, max_read_ahead_per_file_mb=64
+        f"/sys/fs/lustre/llite/lustre-{instance}",
+        max_read_ahead_mb=256 if tuned else 64,
+        max_read_ahead_per_file_mb=64,
+        statahead_max=32,
     )
 
 

@@ -69,6 +69,7 @@ READ = {
     ("gpu", "power_limit"): "gpu.power_management_limit",
     ("irq_affinity", "interrupts"): "irq.devices",
     ("lustre_param", "llite.max_read_ahead_mb"): "lustre.llite",
+    ("lustre_param", "llite.statahead_max"): "lustre.llite",
     ("lustre_param", "osc.max_rpcs_in_flight"): "lustre.osc",
     ("mount_option", "async"): "mounts.points",
     ("mount_option", "barrier"): "mounts.points",
