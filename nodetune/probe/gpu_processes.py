@@ -1,4 +1,4 @@
-"""What the kernel grants each program on a GPU: CPUs, locked memory, /dev/shm. Those in containers are seen from outside."""
+"""The limits of each program on a GPU: its CPUs, locked memory, /dev/shm. Containers are seen from outside."""
 
 import os
 import re

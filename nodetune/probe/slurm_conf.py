@@ -1,4 +1,4 @@
-"""The syntax of slurm.conf and its siblings: lines with includes, settings of the cluster, the line of a node."""
+"""The syntax of slurm.conf and of the files like it: lines with includes, settings of the cluster, the line of a node."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""A GPU belongs to another NVLink clique than its siblings.
+"""A GPU belongs to another NVLink clique than its peers.
 
 Why it matters: Only GPUs of one clique reach each other over NVLink. NCCL sees a GPU of another clique as a separate machine
 and sends its traffic over the network cards. On one board or tray, a different clique means that the GPU registered with
@@ -15,7 +15,7 @@ from nodetune.api import GPU, Absent, Check, Empty, FactsView, manual
 
 
 def observe(facts: FactsView) -> dict[str, str] | Absent:
-    """Return GPU → its clique where the others have another. Without a majority, nothing tells which is right."""
+    """Return GPU → its clique where the others have another. Without a majority, none counts as right."""
     joined = {gpu: each for gpu, each in facts["gpu.fabric"].items() if each["state"] == "completed"}
     cliques = {gpu: f"{each.get('cluster_uuid', '')} / {each['clique_id']}" for gpu, each in joined.items()}
     usual, count = Counter(cliques.values()).most_common(1)[0] if cliques else ("", 0)
@@ -31,7 +31,7 @@ CHECK = Check(
     applies=(GPU,),
     remedy=manual(
         "Look for the GPU's partition in the fabric manager of the rack (NMX-C, or nv-fabricmanager's log). Drain the node, put "
-        "the GPU into the partition of its siblings, and reset all GPUs (nvidia-smi -r)."
+        "the GPU into the partition of its peers, and reset all GPUs (nvidia-smi -r)."
     ),
     severity="low",
     cost="bandwidth",

@@ -4,7 +4,7 @@ Why it matters: Its memlock limit, or the /dev/shm of its container (64 MiB by D
 whatever the host allows. NCCL's RDMA buffers then fail (ibv_reg_mr failed), data loaders die with a bus error, and NCCL
 cannot extend /dev/shm/nccl-. A program that uses neither loses nothing, so this is a hint.
 Confirm manually: grep locked /proc/PID/limits; nsenter -t PID -m df -h /dev/shm
-Side effects of the fix: The program has to start anew.
+Side effects of the fix: The program must be started again.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html ;
 https://docs.docker.com/reference/cli/docker/container/run/#shm-size
 """

@@ -1,7 +1,7 @@
 """The host has much less memory than its GPUs.
 
 Why it matters: Checkpoints, data loaders, pinned buffers and the page cache of weights stage what the GPUs hold. With
-256 GiB beside eight GPUs of 141 GB, a checkpoint or a model that is loaded does not fit in memory once. NVIDIA's systems
+256 GiB and eight GPUs of 141 GB, a checkpoint or a model that is loaded does not fit in memory once. NVIDIA's systems
 have a multiple: a DGX H100 has 2 TB for 640 GB. Parts of a machine that a cloud lends often have a little less than their
 GPUs, which is not reported.
 Confirm manually: free -g; nvidia-smi --query-gpu=memory.total --format=csv

@@ -1,7 +1,7 @@
 """CollNet is asked for, but no SHARP plugin is on this host.
 
-Why it matters: NCCL_COLLNET_ENABLE=1 has NCCL reduce in the switches (SHARP). That takes the plugin of HPC-X
-(nccl-rdma-sharp-plugins). Without it, NCCL goes on with rings and trees, and tells so only in its log. Containers may bring
+Why it matters: NCCL_COLLNET_ENABLE=1 has NCCL reduce in the switches (SHARP). That needs the plugin of HPC-X
+(nccl-rdma-sharp-plugins). Without it, NCCL continues with rings and trees, and says so only in its log. Containers may bring
 the plugin: then nothing is lost there.
 Confirm manually: ls /opt/hpcx*/nccl_rdma_sharp_plugin/lib; NCCL_DEBUG=INFO all_reduce_perf -g 8 | grep -i -E 'collnet|sharp'
 Side effects of the fix: None without the plugin.

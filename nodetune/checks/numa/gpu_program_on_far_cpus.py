@@ -5,7 +5,7 @@ A launcher that pins ranks in another order than that of the GPUs does this, and
 program that may use at least one CPU next to one of its GPUs is not reported.
 Healthy exception: On one NUMA node, or where the firmware does not say where a GPU is, nothing is far.
 Confirm manually: nvidia-smi topo -m; grep Cpus_allowed_list /proc/PID/status
-Side effects of the fix: The program has to start anew.
+Side effects of the fix: The program must be started again.
 Sources: https://docs.kernel.org/admin-guide/cgroup-v2.html#cpuset ;
 https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-ignore-cpu-affinity
 """

@@ -1,8 +1,8 @@
 """GDRCopy's kernel module is not loaded.
 
 Why it matters: With gdrdrv, the CPU reads and writes small pieces of GPU memory without a copy engine. UCX, NVSHMEM and
-OpenMPI use it for short messages, NCCL with NCCL_GDRCOPY_ENABLE=1. Nothing else needs it, so the check is off: a site that
-wants it switches it on.
+OpenMPI use it for short messages, NCCL with NCCL_GDRCOPY_ENABLE=1. No other program uses it, so the check is off: a site that
+needs it switches it on.
 Confirm manually: lsmod | grep gdrdrv; ls -l /dev/gdrdrv
 Side effects of the fix: The module must be rebuilt for each kernel (DKMS).
 Sources: https://github.com/NVIDIA/gdrcopy ;

@@ -4,7 +4,7 @@ Why it matters: Each of them reads whole file systems or disks on every node, at
 node that is disturbed. plocate walks all local files each night, man-db indexes manual pages, mdcheck reads all disks of an
 array. fstrim is not among them: file systems on flash need it (scratch-discards-at-once).
 Confirm manually: systemctl list-timers
-Side effects of the fix: locate and man -k know no new files. Arrays and file systems are checked only when somebody does.
+Side effects of the fix: locate and man -k do not find new files. Arrays and file systems are checked only when an admin does it.
 Sources: https://dl.acm.org/doi/10.1145/1048935.1050204 ; https://man7.org/linux/man-pages/man5/systemd.timer.5.html ;
 https://plocate.sesse.net/
 """

@@ -1,7 +1,7 @@
 """DCGM's exporter is not running.
 
 Why it matters: The exporter brings throttling, ECC and NVLink errors of each GPU to Prometheus. The host engine alone shows them
-only to somebody who asks. The check is off: a site that monitors with this exporter switches it on.
+only to a user who asks. The check is off: a site that monitors with this exporter switches it on.
 Confirm manually: pgrep -a dcgm-exporter; curl -s localhost:9400/metrics | head
 Side effects of the fix: Another client of every GPU: stop it before a MIG mode change or a GPU reset.
 Sources: https://github.com/NVIDIA/dcgm-exporter ;

@@ -1,7 +1,7 @@
 """Slurm reserves no cores of this node for the system.
 
 Why it matters: Daemons, interrupts and file system clients then run on the cores of jobs, and a collective waits for the rank
-that they delay. CoreSpecCount or CpuSpecList keeps some cores free of jobs, and slurmd on them. A node of which every
+that they delay. CoreSpecCount or CpuSpecList keeps some cores free of jobs, and slurmd on them. A node where every
 core computes loses that share of its cores: measure first (jitter).
 Confirm manually: scontrol show node $(hostname -s) | grep -E 'CoreSpec|CPUSpecList'
 Side effects of the fix: Jobs get fewer cores: those that ask for all of them stay pending.

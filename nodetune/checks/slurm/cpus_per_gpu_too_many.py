@@ -1,6 +1,6 @@
 """Slurm's default of CPUs per GPU exceeds the node.
 
-Why it matters: A job that asks for all GPUs, and does not say how many CPUs it wants, asks for DefCpuPerGPU times their
+Why it matters: A job that asks for all GPUs, and does not say how many CPUs it needs, asks for DefCpuPerGPU times their
 number. If the node has fewer, Slurm rejects the job, or leaves GPUs without work next to jobs that took the CPUs.
 Confirm manually: scontrol show config | grep DefCpuPerGPU; scontrol show node $(hostname -s) | grep -E 'CPUTot|Gres'
 Side effects of the fix: Jobs without a number of their own get fewer CPUs.

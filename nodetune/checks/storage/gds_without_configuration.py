@@ -1,6 +1,6 @@
 """nvidia-fs is loaded, but cuFile has no configuration file.
 
-Why it matters: Somebody wants GPUDirect Storage here. Without /etc/cufile.json, cuFile uses what it was built with: PCI P2PDMA
+Why it matters: GPUDirect Storage was set up here. Without /etc/cufile.json, cuFile uses what it was built with: PCI P2PDMA
 is off, and reads go through host memory without a message if anything is missing. Programs may name a file of their own
 (CUFILE_ENV_PATH_JSON), and containers bring one.
 Confirm manually: ls -l /etc/cufile.json; /usr/local/cuda/gds/tools/gdscheck -p

@@ -4,7 +4,7 @@ Why it matters: With noac or actimeo=0, every stat and open asks the server agai
 With lookupcache=none, every component of every path does. An epoch over small files, or a start of Python with thousands
 of modules, then waits for one round trip after the other, on all nodes at once.
 Confirm manually: nfsstat -m | grep -E 'noac|acregmax=0|lookup_?cache=none'
-Side effects of the fix: Changes by other hosts are seen some seconds later (60 at most), unless a file is opened anew.
+Side effects of the fix: Changes by other hosts are seen some seconds later (60 at most), unless a file is opened again.
 Sources: https://man7.org/linux/man-pages/man5/nfs.5.html (ac, actimeo, lookupcache)
 """
 
