@@ -11,7 +11,7 @@ import re
 
 from nodetune.onhost import nvml_limits
 from nodetune.onhost.nvml import DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, OF_DRIVER, OF_GPU, decoded, explain
-from . import gpu_facts, nvlink, nvml, read
+from . import gpu_facts, gpu_processes, nvlink, nvml, read
 from .gpu_facts import ON_OFF
 
 DRIVER = "/proc/driver/nvidia"
@@ -100,6 +100,9 @@ def _with_nvml(library, names, step):
         found = {device.name: device.fact(read_value) for device in devices}
         found.update({subject: read.unread(text) for subject, (text, _) in refused.items()})
         yield name, read.each(dict(sorted(found.items(), key=lambda pair: int(pair[0][3:]))))
+        if name == "compute_running_processes" and "process_settings" in names:
+            step("the settings of those processes")
+            yield "process_settings", gpu_processes.settings(found)
     if "supported_clocks" in names:
         yield "supported_clocks", read.each({device.name: device.fact(_supported_clocks) for device in devices})
     if "load_without_program" in names:

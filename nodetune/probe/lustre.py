@@ -12,7 +12,7 @@ FOLDERS = ("/sys/fs/lustre", "/proc/fs/lustre")
 
 SETTINGS = {
     "osc": ("max_rpcs_in_flight", "max_pages_per_rpc", "max_dirty_mb", "checksums"),
-    "llite": ("max_read_ahead_mb", "max_read_ahead_per_file_mb"),
+    "llite": ("max_read_ahead_mb", "max_read_ahead_per_file_mb", "statahead_max"),
 }
 TARGET = {"osc": re.compile(r"([\w.]{1,64})-OST[0-9a-f]{4}-osc-"), "llite": re.compile(r"([\w.]{1,64})-[0-9a-f]{6,}$")}
 """Names of devices: lustre-OST0000-osc-ffff9f0e6533a000 (a server has some without the number), lustre-ffff9f0e6533a000."""

@@ -8,6 +8,7 @@ import re
 from nodetune.onhost import command, cpu_list
 
 from . import processes, read
+from .slurm_conf import cluster_settings, config_lines, names_host, node_line, pairs
 
 CONFIGS = (
     "/etc/slurm/slurm.conf",
@@ -55,7 +56,8 @@ KEPT = (
 )
 """The settings that checks need; nothing else of slurm.conf leaves the host."""
 
-DEEPEST_INCLUDE = 5
+RESERVED = ("corespeccount", "cpuspeclist")
+
 MOST_GRES_LINES = 64
 MULTIPLIERS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -71,7 +73,7 @@ def collect(names, step):
     if path is None:
         unset = "Slurm is installed, but neither configured nor running" if installed else "Slurm is not installed"
         missing = read.absent("no slurm.conf found" if present else unset)
-        for name in ("config", "node", "gres", "cgroup", "detects", "registered"):
+        for name in ("config", "cluster", "node", "reserved", "gres", "cgroup", "detects", "registered"):
             yield name, missing
         return
     host = _option(words, "-N") or platform.node().partition(".")[0]
@@ -124,15 +126,19 @@ def registered(line):
 
 
 def _facts(path, host):
-    """Yield the four facts of a configuration folder; a file that cannot be read affects only its own."""
+    """Yield the facts of a configuration folder; a file that cannot be read affects only its own."""
     folder = os.path.dirname(path)
     try:
         lines = config_lines(path)
         settings = {key: text for line in lines for key, text in pairs(line) if key in KEPT}
         yield "config", read.value({"file": path, "settings": settings})
-        yield "node", node_fact(lines, host)
+        yield "cluster", read.value(cluster_settings(lines))
+        found = node_line(lines, host)
+        absent = read.absent("slurm.conf has no node line for {}".format(host))
+        yield "node", absent if found is None else node_fact(found)
+        yield "reserved", absent if found is None else read.value({key: found[key] for key in RESERVED if key in found})
     except OSError as problem:
-        for name in ("config", "node"):
+        for name in ("config", "cluster", "node", "reserved"):
             yield name, read.unread("{}: {}".format(problem.filename or path, read.why(problem)))
     yield "gres", read.tried(_other, os.path.join(folder, "gres.conf"), lambda lines: gres(lines, host))
     cgroup = os.path.join(folder, "cgroup.conf")
@@ -174,40 +180,8 @@ def _option(words, name):
     return None
 
 
-def config_lines(path, folder=None, cluster="", depth=0):
-    """Return the lines in effect: comments removed, continued lines joined, includes in place. Raise OSError."""
-    folder = folder or os.path.dirname(path)
-    lines = []
-    for text in re.sub(r"\\\n", "", read.text(path)).splitlines():
-        line = re.sub(r"(?<!\\)#.*", "", text).strip()
-        included = re.match(r"(?i)include\s+(\S+)", line)
-        if included and depth < DEEPEST_INCLUDE:
-            name = included.group(1).replace("%c", cluster)
-            lines += config_lines(os.path.join(folder, name), folder, cluster, depth + 1)
-        elif line:
-            lines.append(line)
-            cluster = dict(pairs(line)).get("clustername", cluster)
-    return lines
-
-
-def pairs(line):
-    """Return (lower-case key, text) of every Key=value on a line; a value may be quoted."""
-    return [
-        (key.lower(), quoted or plain) for key, quoted, plain in re.findall(r'(\w+)\s*=\s*(?:"([^"]*)"|(\S+))', line)
-    ]
-
-
-def node_fact(lines, host):
-    """Read this node's NodeName line over NodeName=DEFAULT: slurmctld's view of it."""
-    default, found = {}, None
-    for line in lines:
-        settings = dict(pairs(line))
-        if settings.get("nodename", "").upper() == "DEFAULT":
-            default.update(settings)
-        elif "nodename" in settings and names_host(settings["nodename"], host):
-            found = dict(default, **settings)
-    if found is None:
-        return read.absent("slurm.conf has no node line for {}".format(host))
+def node_fact(found):
+    """Return slurmctld's view of this node, by its line."""
     sockets = found.get("sockets") or found.get("socketsperboard")
     return read.value(
         {
@@ -233,31 +207,6 @@ def gres_count(text):
             found = re.match(r"(\d+)([KMG]?)$", parts[-1])
             count += int(found.group(1)) * MULTIPLIERS[found.group(2)] if found else 1
     return count
-
-
-def names_host(expression, host):
-    """Return whether a host list such as `gpu[001-128,200],login1` names the host."""
-    return any(_one_names_host(each, host) for each in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", expression))
-
-
-def _one_names_host(expression, host):
-    parts = re.split(r"\[([^\]]*)\]", expression)
-    pattern = "".join(re.escape(part) if number % 2 == 0 else r"(\d+)" for number, part in enumerate(parts))
-    found = re.match(pattern + "$", host)
-    return bool(found) and all(_in_ranges(number, ranges) for number, ranges in zip(found.groups(), parts[1::2]))
-
-
-def _in_ranges(number, ranges):
-    for each in ranges.split(","):
-        first, _, last = each.partition("-")
-        padded = first.startswith("0") or number.startswith("0")
-        if (
-            first.isdigit()
-            and (len(number) == len(first) or not padded)
-            and int(first) <= int(number) <= int(last or first)
-        ):
-            return True
-    return False
 
 
 def gres(lines, host):

@@ -1,9 +1,9 @@
-"""A fast Ethernet link uses frames of 1500 bytes.
+"""An Ethernet link of 10 Gb/s or more that carries data uses frames of 1500 bytes.
 
-Why it matters: At 100 Gb/s, frames of 1500 bytes are eight million packets a second. The CPU handles six times the
-packets and interrupts that it would with 9000 bytes, and storage over TCP and NCCL's socket transport slow down. A
-front end is not judged, because routers and the Internet expect 1500: the link of the default route, or the only one in its
-subnet while others share one. roce-mtu-small judges RoCE.
+Why it matters: At 100 Gb/s, frames of 1500 bytes are eight million packets a second, at 10 Gb/s close to a million. The
+CPU handles six times the packets and interrupts that it would with 9000 bytes, and storage over TCP and NCCL's socket
+transport slow down. A front end is not judged, because routers and the Internet expect 1500: the link of the default route,
+or the only one in its subnet while others share one. roce-mtu-small judges RoCE.
 Confirm manually: grep . /sys/class/net/*/mtu
 Side effects of the fix: The link goes down for a moment; all hosts and switch ports of the network must agree. So this
 stays advice: nodetune knows neither the switches nor all hosts of a subnet, and its way back shows that a host answers its
@@ -16,13 +16,12 @@ from nodetune.api import BARE_METAL, AtLeast, Check, FactsView, manual
 from nodetune.checks.shared.network_links import DATA_LINKS, data_links, fast
 from nodetune.checks.shared.rdma_ports import for_gpus
 
-FAST_MBPS = 100_000
 LARGER_THAN_USUAL = 1501
 
 
 def observe(facts: FactsView) -> dict[str, int]:
     roce = {port["netdev"] for port in for_gpus(facts.get("rdma.ports", {}), "Ethernet").values()}
-    links = fast(data_links(facts), FAST_MBPS)
+    links = fast(data_links(facts))
     return {name: link["mtu"] for name, link in links.items() if name not in roce}
 
 

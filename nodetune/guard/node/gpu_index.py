@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 
 from nodetune.onhost import cpu_list
-from nodetune.probe import slurm
+from nodetune.probe import slurm, slurm_conf
 
 PART = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
 NUMBERS = re.compile(r"(?:\[([^\]]*)\]|(\d+))$")
@@ -27,7 +27,7 @@ def listed(config: str, node: str) -> tuple[int, ...]:
     path = os.path.join(os.path.dirname(config or next(filter(os.path.exists, slurm.CONFIGS), "")), "gres.conf")
     if not (os.path.isabs(path) and os.path.lexists(path)):
         return ()
-    lines = list(slurm.config_lines(path))
+    lines = list(slurm_conf.config_lines(path))
     if slurm.gres(lines, node)["autodetect"] not in (None, "off"):
         return ()
     return tuple(number for text in _files(lines, node) for number in _numbers(text))
@@ -35,8 +35,8 @@ def listed(config: str, node: str) -> tuple[int, ...]:
 
 def _files(lines: Iterable[str], node: str) -> Iterable[str]:
     for line in lines:
-        settings = dict(slurm.pairs(line))
-        here = "nodename" not in settings or slurm.names_host(settings["nodename"], node)
+        settings = dict(slurm_conf.pairs(line))
+        here = "nodename" not in settings or slurm_conf.names_host(settings["nodename"], node)
         if here and settings.get("name", "").lower() == "gpu":
             yield settings.get("file", "")
 

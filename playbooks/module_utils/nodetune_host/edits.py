@@ -12,9 +12,11 @@ RIVALS = {
     "noatime": {"atime", "relatime", "norelatime", "strictatime", "nostrictatime"},
     "relatime": {"atime", "noatime", "norelatime", "strictatime", "nostrictatime"},
     "nodiscard": {"discard", "discard=sync"},
+    "async": {"sync"},
+    "barrier": {"nobarrier", "barrier=0"},
 }
 """Options that contradict an option: they are removed when it is added."""
-DEFAULTS = {"nodiscard"}
+DEFAULTS = {"nodiscard", "async", "barrier"}
 """Default options: some file systems reject them."""
 
 

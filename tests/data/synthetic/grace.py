@@ -145,7 +145,7 @@ def _software(host, name):
     host.put(
         "/etc/slurm",
         **{
-            "slurm.conf": f"ClusterName=example\nGresTypes=gpu\n{SLURM_TUNED}\n{node}",
+            "slurm.conf": f"ClusterName=example\nGresTypes=gpu\nTopologyPlugin=topology/block\n{SLURM_TUNED}\n{node} CoreSpecCount=2",
             "gres.conf": "AutoDetect=nvml",
             "cgroup.conf": "ConstrainCores=yes\nConstrainRAMSpace=yes\nConstrainDevices=yes",
         },

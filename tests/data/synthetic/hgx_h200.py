@@ -69,7 +69,10 @@ PrologFlags=Alloc,Contain
 PrologEpilogTimeout=300
 SchedulerParameters=nohold_on_prolog_fail
 HealthCheckProgram=/usr/sbin/nhc
-HealthCheckInterval=300"""
+HealthCheckInterval=300
+SelectType=select/cons_tres
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageTRES=gres/gpu"""
 SLURM_PLAIN = "ProctrackType=proctrack/linuxproc\nTaskPlugin=task/affinity\nProlog=/etc/slurm/prolog.sh"
 
 
@@ -281,7 +284,10 @@ def _lustre(host, tuned):
         folder = f"/sys/fs/lustre/osc/lustre-OST{number:04x}-osc-{instance}"
         host.put(folder, max_rpcs_in_flight=32 if tuned else 8, max_pages_per_rpc=1024, max_dirty_mb=2000, checksums=1)
     host.put(
-        f"/sys/fs/lustre/llite/lustre-{instance}", max_read_ahead_mb=256 if tuned else 64, max_read_ahead_per_file_mb=64
+        f"/sys/fs/lustre/llite/lustre-{instance}",
+        max_read_ahead_mb=256 if tuned else 64,
+        max_read_ahead_per_file_mb=64,
+        statahead_max=32,
     )
 
 
@@ -330,6 +336,7 @@ def _software(host, name, tuned):
 def _slurm(host, name, tuned):
     gres = "gpu:h200:8" if tuned else "gpu:h200:7"
     node = f"NodeName={name} CPUs=224 Sockets=2 CoresPerSocket=56 ThreadsPerCore=2 RealMemory=2000000 Gres={gres}"
+    node += " CoreSpecCount=2" * tuned
     host.put("/etc/slurm", **{
         "slurm.conf": f"ClusterName=example\nGresTypes=gpu\n{SLURM_TUNED if tuned else SLURM_PLAIN}\n{node}",
         "gres.conf": "AutoDetect=nvml" if tuned else "Name=gpu Type=h200 File=/dev/nvidia[0-6]",

@@ -58,6 +58,8 @@ def test_mount_points_are_found_however_they_are_written(mount_point, option, li
 
 def test_taking_the_only_option_out_leaves_defaults():
     assert edits.fstab_option("a /b ext4 discard 0 0\n", "/b", "nodiscard") == "a /b ext4 defaults 0 0\n"
+    assert edits.fstab_option("a /b ext4 rw,sync 0 0\n", "/b", "async") == "a /b ext4 rw 0 0\n"
+    assert edits.fstab_option("a /b ext4 barrier=0,nobarrier 0 0\n", "/b", "barrier") == "a /b ext4 defaults 0 0\n"
 
 
 def test_options_named_by_the_change_are_taken_out_too():

@@ -65,6 +65,19 @@ def test_discard_is_taken_from_the_file_system_and_given_back(disk):
     assert options(disk)[0] == of_mount
 
 
+@pytest.mark.parametrize(("option", "rival"), [("async", "sync"), ("barrier", "nobarrier")])
+def test_a_rival_of_the_file_system_is_replaced_and_comes_back(disk, option, rival):
+    subprocess.run(["mount", "-o", f"remount,{rival}", disk], check=True)
+    change, of_mount = {"mount_point": disk, "option": option}, options(disk)[0]
+    assert mount.read(change) == rival
+    mount.put(change, mount.wanted(change, rival))
+    assert rival not in options(disk)[1].split(",")
+    assert mount.read(change) == option
+    mount.put(change, rival)
+    assert rival in options(disk)[1].split(",")
+    assert options(disk)[0] == of_mount
+
+
 def test_of_two_mounts_on_one_point_the_upper_one_counts(disk):
     subprocess.run(["mount", "-t", "tmpfs", "-o", "noatime", "none", disk], check=True)
     try:
@@ -80,5 +93,5 @@ def test_a_point_where_nothing_is_mounted_is_a_problem(tmp_path):
 
 
 def test_an_option_that_no_remount_is_known_for_is_refused():
-    with pytest.raises(ChangeError, match="only noatime, nodiscard, relatime"):
+    with pytest.raises(ChangeError, match="only async, barrier, noatime, nodiscard, relatime"):
         mount.read({"mount_point": "/", "option": "nconnect=8"})

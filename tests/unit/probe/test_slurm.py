@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodetune.probe import slurm
+from nodetune.probe import slurm, slurm_conf
 
 CONF = r"""# site
 ClusterName=alpha
@@ -93,6 +93,23 @@ def test_the_node_line_is_that_of_the_name_slurmd_was_given(tree, collect):
     }
 
 
+def test_settings_of_the_cluster_are_not_those_of_a_partition(tree, collect):
+    lines = "SelectType=select/cons_tres\nAccountingStorageTRES=gres/gpu\nPartitionName=a DefCpuPerGPU=64\nDefCpuPerGPU=12\n"
+    tree({**FILES, "/etc/slurm/common/alpha.conf": lines + "PartitionName=b DefCpuPerGPU=96\n"})
+    assert collect("slurm")["slurm.cluster"] == {
+        "value": {"selecttype": "select/cons_tres", "accountingstoragetres": "gres/gpu", "defcpupergpu": "12"}
+    }
+
+
+def test_reserved_cores_are_those_of_the_nodes_own_line(tree, collect):
+    tree(FILES)
+    assert collect("slurm")["slurm.reserved"] == {"value": {}}
+    tree({"/etc/slurm/slurm.conf": CONF.replace("NodeName=gpu[001-004]", "NodeName=gpu[001-004] CpuSpecList=0-3")})
+    assert collect("slurm")["slurm.reserved"] == {"value": {"cpuspeclist": "0-3"}}
+    tree({"/etc/slurm/slurm.conf": "ClusterName=alpha\nNodeName=other\n"})
+    assert "no node line" in collect("slurm")["slurm.reserved"]["absent"]
+
+
 def test_slurmd_may_have_been_told_another_file(tree, collect):
     tree(
         {
@@ -158,7 +175,7 @@ def test_gres_counts_this_nodes_gpus_and_knows_their_cores(tree, collect):
     ],
 )
 def test_host_lists_name_hosts_as_slurm_means_them(expression, host, named):
-    assert slurm.names_host(expression, host) is named
+    assert slurm_conf.names_host(expression, host) is named
 
 
 @pytest.mark.parametrize(

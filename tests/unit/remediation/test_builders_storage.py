@@ -93,6 +93,7 @@ def test_a_mount_that_no_file_makes_is_left_alone_and_told():
 
 RPCS = step(remedies.lustre_param("osc.max_rpcs_in_flight"), 32, ("data",))
 AHEAD = step(remedies.lustre_param("llite.max_read_ahead_mb"), 256, ("data",))
+STATAHEAD = step(remedies.lustre_param("llite.statahead_max"), 32, ("data",))
 
 
 def lustre(folder="/sys/fs/lustre", own=None, system="data"):
@@ -102,11 +103,12 @@ def lustre(folder="/sys/fs/lustre", own=None, system="data"):
 
 
 def test_a_lustre_parameter_is_written_now_and_after_each_mount():
-    changes = built(lustre(), RPCS, AHEAD)
+    changes = built(lustre(), RPCS, AHEAD, STATAHEAD)
     pattern = "/sys/fs/lustre/osc/data-OST*/max_rpcs_in_flight"
     assert [(one["path"], one["value"]) for one in of_kind(changes, "value")] == [
         (pattern, "32"),
         ("/sys/fs/lustre/llite/data-*/max_read_ahead_mb", "256"),
+        ("/sys/fs/lustre/llite/data-*/statahead_max", "32"),
     ]
     assert f"w {pattern} - - - - 32\n" in files(changes)[SETTINGS]
     unit = files(changes)[UNIT].splitlines()

@@ -12,9 +12,11 @@ CHOICES = {
     "noatime": ("noatime", "relatime", "strictatime"),
     "relatime": ("noatime", "relatime", "strictatime"),
     "nodiscard": ("discard", "discard=sync", "nodiscard"),
+    "async": ("sync", "async"),
+    "barrier": ("nobarrier", "barrier=0", "barrier"),
 }
 """Each option with its rivals; the last one is in force if the kernel shows none of them."""
-OF_FILE_SYSTEM = ("nodiscard",)
+OF_FILE_SYSTEM = ("nodiscard", "async", "barrier")
 """Options of the file system; the others belong to a single mount."""
 
 

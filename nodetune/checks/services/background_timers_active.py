@@ -1,0 +1,39 @@
+"""Timers wake up jobs that scan disks or files.
+
+Why it matters: Each of them reads whole file systems or disks on every node, at a time of its own: a collective waits for the
+node that is disturbed. plocate walks all local files each night, man-db indexes manual pages, mdcheck reads all disks of an
+array. fstrim is not among them: file systems on flash need it (scratch-discards-at-once).
+Confirm manually: systemctl list-timers
+Side effects of the fix: locate and man -k do not find new files. Arrays and file systems are checked only when an admin does it.
+Sources: https://dl.acm.org/doi/10.1145/1048935.1050204 ; https://man7.org/linux/man-pages/man5/systemd.timer.5.html ;
+https://plocate.sesse.net/
+"""
+
+from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, manual
+from nodetune.checks.services._units import running
+
+TIMERS = {
+    "e2scrub_all.timer": "checks ext4 on logical volumes",
+    "man-db.timer": "indexes manual pages",
+    "mdcheck_start.timer": "reads all disks of software RAID",
+    "mlocate-updatedb.timer": "walks all local files",
+    "plocate-updatedb.timer": "walks all local files",
+    "sysstat-collect.timer": "counts all devices, every ten minutes",
+}
+
+
+def observe(facts: FactsView) -> dict[str, str] | list[str]:
+    return {name: TIMERS[name] for name in running(facts, TIMERS)} or []
+
+
+CHECK = Check(
+    needs=tuple(f"services.{name}" for name in TIMERS),
+    observe=observe,
+    accept=Empty("no timer that scans"),
+    applies=(GPU_ON_PCI,),
+    remedy=manual(
+        "For each that this site does not need: systemctl mask --now NAME. To keep one, have it run on all nodes at once, when no job "
+        "waits: systemctl edit NAME, with OnCalendar= (empty), OnCalendar=Sun 06:00 and RandomizedDelaySec=0 under [Timer]."
+    ),
+    severity="info",
+)

@@ -1,0 +1,35 @@
+"""Slurm does not know the NVLink domain of this node.
+
+Why it matters: The trays of a GB200 or GB300 rack share one NVLink fabric. Without topology/block, Slurm places a job on
+trays of several racks although one has room, and the job's traffic between them goes over the network cards.
+Confirm manually: scontrol show config | grep TopologyPlugin; nvidia-smi -q | grep -E 'ClusterUUID|CliqueId'
+Side effects of the fix: slurmctld restarts. Jobs that ask for segments (--segment) may wait longer.
+Sources: https://slurm.schedmd.com/topology.html#block ; https://slurm.schedmd.com/topology.conf.html
+"""
+
+import re
+
+from nodetune.api import GPU, SLURM, Absent, Check, Equals, FactsView, manual
+
+TRAYS = re.compile(r"\bG[BR][23]00\b")
+
+
+def observe(facts: FactsView) -> str | Absent:
+    """Return the plugin; flat where no line names one, which is the default."""
+    rack = any(each["state"] == "completed" and each.get("cluster_uuid") for each in facts["gpu.fabric"].values())
+    if not rack or not any(map(TRAYS.search, facts["gpu.names"].values())):
+        return Absent("no tray of an NVLink rack")
+    return str(facts["slurm.cluster"].get("topologyplugin", "topology/flat"))
+
+
+CHECK = Check(
+    needs=("gpu.fabric", "gpu.names", "slurm.cluster"),
+    observe=observe,
+    accept=Equals("topology/block"),
+    applies=(SLURM, GPU),
+    remedy=manual(
+        "Write TopologyPlugin=topology/block into slurm.conf, and into topology.conf a line BlockName= for each rack (the nodes "
+        "whose GPUs show one ClusterUUID) and BlockSizes=18. Restart slurmctld."
+    ),
+    severity="info",
+)

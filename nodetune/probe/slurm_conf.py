@@ -1,0 +1,83 @@
+"""The syntax of slurm.conf and of the files like it: lines with includes, settings of the cluster, the line of a node."""
+
+import os
+import re
+
+from . import read
+
+OF_CLUSTER = ("accountingstoragetype", "accountingstoragetres", "defcpupergpu", "selecttype", "topologyplugin")
+"""More settings, where they hold for the whole cluster: a partition's line may have some of them, too."""
+
+OF_PART = ("nodename", "partitionname", "nodeset", "downnodes", "switchname", "blockname")
+"""The first word of lines about a part of the cluster."""
+
+DEEPEST_INCLUDE = 5
+
+
+def config_lines(path, folder=None, cluster="", depth=0):
+    """Return the lines in effect: comments removed, continued lines joined, includes in place. Raise OSError."""
+    folder = folder or os.path.dirname(path)
+    lines = []
+    for text in re.sub(r"\\\n", "", read.text(path)).splitlines():
+        line = re.sub(r"(?<!\\)#.*", "", text).strip()
+        included = re.match(r"(?i)include\s+(\S+)", line)
+        if included and depth < DEEPEST_INCLUDE:
+            name = included.group(1).replace("%c", cluster)
+            lines += config_lines(os.path.join(folder, name), folder, cluster, depth + 1)
+        elif line:
+            lines.append(line)
+            cluster = dict(pairs(line)).get("clustername", cluster)
+    return lines
+
+
+def pairs(line):
+    """Return (lower-case key, text) of every Key=value on a line; a value may be quoted."""
+    return [
+        (key.lower(), quoted or plain) for key, quoted, plain in re.findall(r'(\w+)\s*=\s*(?:"([^"]*)"|(\S+))', line)
+    ]
+
+
+def cluster_settings(lines):
+    """Return the settings of OF_CLUSTER in the lines about the whole cluster."""
+    found = {}
+    for told in map(pairs, lines):
+        if told and told[0][0] not in OF_PART:
+            found.update((key, text) for key, text in told if key in OF_CLUSTER)
+    return found
+
+
+def node_line(lines, host):
+    """Return the settings of this node's NodeName line over NodeName=DEFAULT; None if there is none."""
+    default, found = {}, None
+    for line in lines:
+        settings = dict(pairs(line))
+        if settings.get("nodename", "").upper() == "DEFAULT":
+            default.update(settings)
+        elif "nodename" in settings and names_host(settings["nodename"], host):
+            found = dict(default, **settings)
+    return found
+
+
+def names_host(expression, host):
+    """Return whether a host list such as `gpu[001-128,200],login1` names the host."""
+    return any(_one_names_host(each, host) for each in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", expression))
+
+
+def _one_names_host(expression, host):
+    parts = re.split(r"\[([^\]]*)\]", expression)
+    pattern = "".join(re.escape(part) if number % 2 == 0 else r"(\d+)" for number, part in enumerate(parts))
+    found = re.match(pattern + "$", host)
+    return bool(found) and all(_in_ranges(number, ranges) for number, ranges in zip(found.groups(), parts[1::2]))
+
+
+def _in_ranges(number, ranges):
+    for each in ranges.split(","):
+        first, _, last = each.partition("-")
+        padded = first.startswith("0") or number.startswith("0")
+        if (
+            first.isdigit()
+            and (len(number) == len(first) or not padded)
+            and int(first) <= int(number) <= int(last or first)
+        ):
+            return True
+    return False
