@@ -1,4 +1,4 @@
-"""What the probe tells apart in the text of Xids, and checks read again."""
+"""Patterns for the text of Xids, for the probe and the checks."""
 
 LINK_5 = r"(Nonfatal|Fatal) +XC ?\d+ +i ?(\d+)(?: +Link (-?\d+)(?: \(0x([0-9a-f]{3}))?)?"
 """NVLink 5 (Xid 144 to 150): severity, injected by a test, link, the digits with bits 20 to 25 of `intrinfo` (sub-code)."""

@@ -22,8 +22,8 @@ MOST_OF_A_KIND = 20000
 KIND = re.compile(r"EDAC \S+ (?:\d+ )?\w+|(?:mlx5_core|efa|nvme|pcieport) \S+|[A-Za-z-]*")
 """Of the journal, the newest lines of each kind are kept: no flood of one event, device or driver pushes out another.
 
-This and all other patterns match at the begin of a line, where a program's name (15 bytes) may stand, too:
-`NAME[4711]: segfault … in FILE[…]`, `NAME: page allocation failure: …,cpuset=GROUP`. So no pattern lets them pass.
+All patterns match at the begin of a line. Some lines begin with a program's name (15 bytes), such as
+`NAME[4711]: segfault … in FILE[…]` and `NAME: page allocation failure: …,cpuset=GROUP`: no pattern lets them pass.
 """
 
 OOM = re.compile(r"Out of memory(?: \(oom_kill_allocating_task\))?: Kill(?:ed)? process (\d+) \((.*?)\)")

@@ -27,7 +27,7 @@ MODULE_LOADED = re.compile(r"NVRM: loading NVIDIA UNIX")
 
 
 def kind(text):
-    """Return which kind of event a line tells: all its lines differ in details only. None if it tells none."""
+    """Return the kind of event in a line, the same for all its lines; None if there is none."""
     if text.startswith(PREFIXES):
         for pattern in (XID, SXID, NAMED, FALLEN, WITHOUT_XID, LOAD_BEGINS, MODULE_LOADED):
             found = pattern.match(text)
