@@ -41,8 +41,8 @@ class Names:
         return self._of.get(subject) or self._of.get(subject.partition("/")[0])
 
     def key(self, subject: str) -> str:
-        """Return a text that is the same for all names of one device."""
-        device = self.device(subject)
+        """Return a text that is the same for all names of one device, and for its values: `GPU3 power_limit`."""
+        device = self.device(subject) or self.device(subject.partition(" ")[0])
         return device.address if device else subject
 
     def shown(self, subject: str) -> str:

@@ -149,12 +149,15 @@ def compared(results: Iterable[HostResult], selection: Selection, today: str = "
     if selection.between and len(known) == 1 and not found and not selection.candidates:
         raise FileError("one host cannot be compared with itself: select several hosts or give --reference")
     day = today or _today()
+    comparisons = selection.collector.comparisons if found and selection.collector else ()
+    one_cause = OneCause(each.as_check() for each in comparisons)
     every = []
     for result in known:
         mine = found[result.host].pop(0) if result.state == "ok" and found.get(result.host) else ()
         site = selection.site_of(result.host) if mine else None
         waived = _waived(mine, site.waivers if site else (), result.host, day)
-        every.append(replace(result, findings=(*result.findings, *waived)) if waived else result)
+        joined = one_cause.joined((*result.findings, *waived), result.devices) if waived else result.findings
+        every.append(replace(result, findings=joined) if waived else result)
     return every
 
 

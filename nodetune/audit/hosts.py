@@ -27,7 +27,7 @@ def collect(
     if connection.transport == "slurm":
         from nodetune.remote.slurm import probe as slurm_probe
 
-        return slurm_probe.collect(targets, *_script(asked, connection), connection.options)
+        return slurm_probe.collect(targets, *_script(asked, connection), connection.options, asked)
     return pool.collect(
         targets,
         lambda _target: _script(asked, connection),

@@ -31,6 +31,9 @@ UNREAD = {
 """Why a fact could not be read → parts of the reasons that say so."""
 
 BY_TABLE = "gpu-driver-vulnerable"
+WITH_IT = "with it: "
+"""In the reason of a leader, before its parts."""
+
 HOST = ""
 """The place of a finding that names no device."""
 
@@ -100,7 +103,7 @@ class OneCause:
         """Return the findings. Parts that a failing leader reports are marked."""
         failing = {found.check: found for found in findings if found.status == "fail"}
         pairs = {
-            check: [each for each in leaders if each in failing and _may_join(failing[check], failing[each])]
+            check: [each for each in _tops(leaders, failing) if _may_join(failing[check], failing[each])]
             for check, leaders in self._leaders.items()
             if check in failing
         }
@@ -115,6 +118,11 @@ class OneCause:
             self._known[key] = given, _Causes(failing, pairs, devices).changed()
         changed = self._known[key][1]
         return tuple(changed.get(found.check, found) for found in findings)
+
+
+def _tops(leaders: Iterable[str], failing: Mapping[str, Finding]) -> Iterable[str]:
+    """Return the failing ones of the leaders, each replaced by the one that already reports it, if any."""
+    return dict.fromkeys(failing[each].part_of or each for each in leaders if each in failing)
 
 
 def _may_join(part: Finding, leader: Finding) -> bool:
@@ -166,8 +174,8 @@ class _Causes:
             found[check] = replace(self._failing[check], part_of=whole, reported_by={} if HOST in by else by)
         for leader, told in parts.items():
             mine = found.get(leader, self._failing[leader])
-            reason = "; ".join(filter(None, (mine.reason, "with it: " + ", ".join(told))))
-            found[leader] = replace(mine, reason=reason)
+            joint = ", " if WITH_IT in mine.reason else "; " * bool(mine.reason) + WITH_IT
+            found[leader] = replace(mine, reason=mine.reason + joint + ", ".join(told))
         return found
 
     def _told(self, check: str, leader: str, subjects: Sequence[str]) -> str:

@@ -48,6 +48,7 @@ class Comparison:
     unsure: str = ""
     repair: bool = False
     cost: str = COSTS[0]
+    part_of: tuple[str, ...] = ()
 
     @property
     def needs(self) -> frozenset[str]:
@@ -65,7 +66,17 @@ class Comparison:
         )
         needs = tuple(sorted(self.needs))
         remedy = repair(self.next) if self.repair else manual(self.next)
-        return Check(None, self.severity, remedy, needs=needs, cost=self.cost, id=self.id, area=AREA, doc=doc)
+        return Check(
+            None,
+            self.severity,
+            remedy,
+            needs=needs,
+            part_of=self.part_of,
+            cost=self.cost,
+            id=self.id,
+            area=AREA,
+            doc=doc,
+        )
 
 
 @cache
@@ -83,7 +94,7 @@ def _comparison(entry: Mapping[str, Any]) -> Comparison:
     given = dict(entry)
     fields = given.pop("field", [])
     given["fields"] = tuple([fields] if isinstance(fields, str) else fields)
-    given["facts"], given["sources"] = tuple(given.get("facts", ())), tuple(given["sources"])
+    given |= {name: tuple(given.get(name, ())) for name in ("facts", "sources", "part_of")}
     given["only"] = {name: re.compile(pattern) for name, pattern in given.get("only", {}).items()}
     if "without" in given:
         given["without"] = re.compile(given["without"], re.IGNORECASE)

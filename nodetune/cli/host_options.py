@@ -181,9 +181,9 @@ class HostOptions:
     accept_new_host_keys: bool = False
     transport: str = "auto"
 
-    def built(self) -> ConnectionOptions:
-        """Return what they say. May ask for passwords."""
-        return _connection(self._without_needless_settings())
+    def built(self, become_password: str | None = None) -> ConnectionOptions:
+        """Return what they say. May ask for passwords that are not given."""
+        return _connection(self._without_needless_settings(), become_password)
 
     def _without_needless_settings(self) -> HostOptions:
         """Ignore settings that what was typed leaves no room for: saved facts need no host, and srun no login."""
@@ -197,7 +197,7 @@ class HostOptions:
         return replace(self, **{name: getattr(NONE, name) for name in needless if settings.is_implicit(context, name)})
 
 
-def _connection(typed: HostOptions) -> ConnectionOptions:
+def _connection(typed: HostOptions, password: str | None) -> ConnectionOptions:
     settings.explain(vars(typed))
     only = _failed_of(typed.failed_of)
     inventory, limit = typed.inventory, typed.limit
@@ -217,7 +217,7 @@ def _connection(typed: HostOptions) -> ConnectionOptions:
         transport=typed.transport,
         options=SessionOptions(seconds=typed.timeout, accept_new_host_keys=typed.accept_new_host_keys),
         become=typed.become or asked,
-        become_password=_become_password() if asked else None,
+        become_password=password or (_become_password() if asked else None),
         user=typed.user,
         private_key=typed.private_key,
         port=typed.port,

@@ -15,7 +15,11 @@ NICS = [
     for kind, start, text in (
         ("failed", MLX5, r"(?P<text>device's health compromised|health recovery (?:failed|flow aborted))"),
         ("failed", MLX5, r"(?:INFO: )?synd 0x\w+: (?P<text>unrecoverable hardware error|HW fatal error)"),
-        ("failed", MLX5, r"(?P<text>.*timeout\. Will cause a leak of a command resource)"),
+        (
+            "failed",
+            MLX5,
+            r"(?P<text>(?:cmd\[\d+\]: )?[\w ]+\(0x\w+\) (?:Async, )?timeout\. Will cause a leak of a command resource)",
+        ),
         ("failed", EFA, r"(?P<text>Admin queue is closed|Wait for completion \(polling\) timeout)"),
         ("failed", EFA, r"(?P<text>The device (?:didn't send any|sent a) completion.* for admin cmd \w+)"),
         ("failed", EFA, r"(?P<text>Reset indication didn't turn o\w+|Device isn't ready, .*)"),

@@ -9,7 +9,7 @@ import functools
 import os
 import re
 
-from . import hardware_log, read
+from . import hardware_log, nvidia_lines, read
 
 KMSG = "/dev/kmsg"
 LONGEST_RECORD = 8192
@@ -19,13 +19,17 @@ MOST_READS = 10 * MOST_RECORDS
 
 MOST_EVENTS = 200
 MOST_OF_A_KIND = 20000
-KIND = re.compile(r"NVRM: Xid \([^)]*\): \d+|[A-Za-z-]*")
-"""Of the journal, the newest lines of each kind are kept: a flood of one Xid or one driver pushes out no other."""
+KIND = re.compile(r"EDAC \S+ (?:\d+ )?\w+|(?:mlx5_core|efa|nvme|pcieport) \S+|[A-Za-z-]*")
+"""Of the journal, the newest lines of each kind are kept: no flood of one event, device or driver pushes out another.
+
+All patterns match at the begin of a line. Some lines begin with a program's name (15 bytes), such as
+`NAME[4711]: segfault … in FILE[…]` and `NAME: page allocation failure: …,cpuset=GROUP`: no pattern lets them pass.
+"""
 
 OOM = re.compile(r"Out of memory(?: \(oom_kill_allocating_task\))?: Kill(?:ed)? process (\d+) \((.*?)\)")
 """The kernel logs `Memory cgroup out of memory` if only a job's own limit was reached."""
 CONSTRAINT = re.compile(r"oom-kill:constraint=CONSTRAINT_(\w+)")
-HUNG = re.compile(r"INFO: task (.+:\d+) (?:<.*> )?blocked (?:in I/O wait )?for more than (\d+) seconds")
+HUNG = re.compile(r"INFO: task ([^\[]{1,60}:\d+) (?:<[^\[]*> )?blocked (?:in I/O wait )?for more than (\d+) seconds")
 MACHINE_CHECK = re.compile(
     r"mce: \[Hardware Error\]: CPU (\d+): Machine Check(?: Exception)?: \w+ Bank (\d+): (\w{16})$"
 )
@@ -38,9 +42,9 @@ FIRMWARE_SEVERITY = re.compile(r"\{(\d+)\}\[Hardware Error\]: event severity: (\
 FIRMWARE_SECTION = re.compile(r"\{(\d+)\}\[Hardware Error\]:\s+section[_ ]type: (.+)$")
 """Errors that the firmware reports. Those of an earlier boot (BERT) have no number in braces."""
 JOURNAL = re.compile(r"\[\s*(\d+\.\d+)\] \S+ kernel: (.*)$")
-EDAC = re.compile(r"(EDAC (?:MC|DEVICE)\d+: (?:[1-9]\d* )?UE\b[^(]*)")
+EDAC = re.compile(r"(EDAC (?:MC\d+: (?:UE page 0x|(?:[1-9]\d* )?UE (?:[^\[:]* )?on )|DEVICE\d+: UE: )[^(]*)")
 NVME = re.compile(
-    r"nvme (nvme\d+): (.*timeout, (?:aborting|reset controller|disable controller|completion polled)"
+    r"nvme (nvme\d+): (I/O (?:tag )?\d.*timeout, (?:aborting|reset controller|disable controller|completion polled)"
     r"|controller is down; will reset|Device not ready; aborting|Disabling device after reset failure"
     r"|Removing after probe failure)"
 )
@@ -97,7 +101,7 @@ def machine_checks(found):
             yield {"time": seconds, "text": memory.group(1).strip()[:120]}
         if "[Hardware Error]" not in text:
             continue
-        check, decoded = MACHINE_CHECK.match(text), DECODED.search(text)
+        check, decoded = MACHINE_CHECK.match(text), DECODED.match(text)
         told, section = FIRMWARE_SEVERITY.match(text), FIRMWARE_SECTION.match(text)
         if check and int(check.group(3), 16) & UNCORRECTED:
             yield {"time": seconds, "text": "CPU {} bank {}: {}".format(*check.groups())}
@@ -201,7 +205,7 @@ def _journal():
         for line in read.lines(command):
             record = JOURNAL.match(line)
             if record:
-                kind = KIND.match(record.group(2)).group()
+                kind = nvidia_lines.kind(record.group(2)) or KIND.match(record.group(2)).group()
                 kept[kind] += 1
                 taken = kept[kind] <= MOST_OF_A_KIND
                 if taken:

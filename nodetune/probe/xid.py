@@ -10,38 +10,16 @@ the last `text`. So no flood of one Xid pushes out another.
 import bisect
 import re
 
+from nodetune.onhost.xid_text import CAUSE, LINK_5
 from . import kernel_log, read
+from .nvidia_lines import FALLEN, LOAD_BEGINS, MODULE_LOADED, NAMED, PREFIXES, SXID, WITHOUT_XID, XID
 
-XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)(?: GPU-[^)]*)?\): (\d{1,4})(?:, ?(.*))?$")
-"""On a GPU with MIG, the GPU and compute instance follow the address: `(PCI:0000:3b:00 GPU-I:05 GPU-CI:00)`.
-
-This and all other patterns match at the begin of a line: programs get their words into lines of other drivers. Some
-lines begin with a program's name, such as `NVRM: [4711]: segfault at 0 … in FILE[…]`, so no bracket or comma comes before
-the words that count.
-"""
-SXID = re.compile(r"nvidia-nvswitch\d+: SXid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d{1,6})(?:, ?(.*))?$")
-BDF = r"([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})"
-NAMED = re.compile(r"NVRM: The NVIDIA GPU " + BDF)
-FALLEN = re.compile(r"NVRM: (?:[^\[,]*?" + BDF + r")?[^\[,]*fallen off the bus")
-WITHOUT_XID = re.compile(
-    r"NVRM: (?:GPU " + BDF + r"\.\d: )?[^\[,]*\[?("
-    r"NV_ERR_RESET_REQUIRED|Rate limiting GSP RPC error prints for GPU at PCI:" + BDF + "|"
-    r"GSP core unresponsive|GSP-RM unresponsive|Max GSP-RM boot attempts exceeded|"
-    r"GPU marked for reset|RmInitAdapter failed|GPU is probably locked)"
-)
-"""Lines without an Xid: dead GPU firmware, a driver that refuses work before a reset, a GPU that does not start or hangs."""
-LOAD_BEGINS = re.compile(r"nvidia-nvlink: Nvlink Core is being initialized")
-MODULE_LOADED = re.compile(r"NVRM: loading NVIDIA UNIX")
-"""The driver logs this after its first messages about the GPUs, which belong to the same load."""
 RECOVERED = re.compile(r"recovery action changed from .* to 0x0 ")
 RECOVERY_ACTION_CHANGED = 154
 MEMORY_ERRORS, CONTAINED, UNCONTAINED = (48, 171, 172), 94, 95
 BURST = 60
 """Seconds in which Xid 94 or 95 decides whether a memory error was contained."""
-KINDS_OF_A_NUMBER = re.compile(
-    r"(Nonfatal|Fatal) +XC ?\d+ +i ?(\d+)(?: +Link (-?\d+)(?: \(0x([0-9a-f]{3}))?)?|(caused by previous Xid \d{1,4})$"
-)
-"""NVLink 5 (Xid 144 to 150): severity, injected, link, sub-code (bits 20 to 25). Others: an earlier Xid, if the log lost it."""
+KINDS_OF_A_NUMBER = re.compile(LINK_5 + "|" + CAUSE)
 MOST_KINDS = 1000
 """Of each fact. Beyond them, a number has one kind for each severity and fate, so none is lost."""
 OF_GPUS = ("events", "fallen_off_bus", "reset_required")
@@ -66,7 +44,7 @@ def scan(lines):
     """Return the events in (seconds since boot, message) lines, without those before a GPU's last recovery."""
     found, loading, named, fates = _nothing(), False, None, _fates(lines)
     for seconds, text in lines:
-        if not text.startswith(("NVRM", "nvidia-nv")):
+        if not text.startswith(PREFIXES):
             continue
         begins, loaded = LOAD_BEGINS.match(text), MODULE_LOADED.match(text)
         if begins or (loaded and not loading):
@@ -101,7 +79,8 @@ def _note(found, seconds, text, named, fates):
         _note_xid(found, seconds, _bdf(event.group(1)), int(event.group(2)), event.group(3) or "", fates)
     elif switch:
         bdf, number, said = _bdf(switch.group(1)), int(switch.group(2)), switch.group(3) or ""
-        _count(found["nvswitch"], (bdf, number, said[:5]), seconds, said, bdf=bdf, xid=number)
+        key = (bdf, number, said[:5]) + tuple(re.findall(r"Link \d+", said)[:1])
+        _count(found["nvswitch"], key, seconds, said, bdf=bdf, xid=number)
     elif fallen and (fallen.group(1) or named):
         bdf = _bdf(fallen.group(1) or named)
         _count(found["fallen_off_bus"], (bdf,), seconds, text, bdf=bdf)

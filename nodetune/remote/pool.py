@@ -83,12 +83,12 @@ class Waiting:
     """The bytes that hosts sent and that wait until their host is judged: one limit for all hosts together."""
 
     def __init__(self, asked: Mapping[str, list[str]] | None) -> None:
-        self._asked = None if asked is None else {f"{family}.{name}" for family in asked for name in asked[family]}
+        self.asked = None if asked is None else {f"{family}.{name}" for family in asked for name in asked[family]}
         self._bytes: dict[str, int] = {}
 
     def session(self, target: Target, script: bytes, nonce: str, most_bytes: int) -> Session:
         session = WaitingSession(target, script, nonce, most_bytes)
-        session.asked, session.waiting = self._asked, self
+        session.asked, session.waiting = self.asked, self
         return session
 
     def add(self, name: str, size: int) -> None:

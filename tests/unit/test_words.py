@@ -61,6 +61,7 @@ KEPT = {
     "CHANGELOG.md": {"blind", "by hand", "hook|hooks", "slurm install", "sibling|siblings"},
     "docs/guard.md": {"blind", "stray|strays"},
     "nodetune/remediation/document.py": {"by hand", "rehearsal|rehearse|rehearses|rehearsed"},
+    "nodetune/checks/fleet_comparisons.yml": {"sibling|siblings"},
     "nodetune/checks/network/link_speed_below_siblings.py": {"sibling|siblings"},
     "nodetune/checks/network/pause_beside_pfc.py": {"beside"},
     "nodetune/checks/rdma/rdma_rate_below_siblings.py": {"sibling|siblings"},

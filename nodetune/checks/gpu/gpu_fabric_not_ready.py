@@ -16,25 +16,21 @@ https://github.com/NVIDIA/gpu-driver-container/pull/909 (FABRIC_MODE=1: In Progr
 """
 
 from nodetune.api import GPU, Absent, Check, Equals, Fact, FactsView, Unread, repair
+from nodetune.checks.gpu import _fabric
 from nodetune.checks.gpu._each import each
 
 BOOT_SECONDS = 300
 """Seconds after a boot in which the driver and Fabric Manager may still be busy."""
 
 
-GIVES_GPUS_AWAY = (1, 2)
-"""FABRIC_MODE of a host that shares the NVSwitches among virtual machines, or runs vGPUs."""
-
-
 def observe(facts: FactsView) -> Fact:
     booting = facts.readable("host.uptime_s", BOOT_SECONDS) < BOOT_SECONDS
-    shared = facts.readable("services.fabric_mode") in GIVES_GPUS_AWAY
-    return each(facts, "gpu.fabric", lambda fabric: _state(fabric, booting, shared))
+    return each(facts, "gpu.fabric", lambda fabric: _state(fabric, booting, _fabric.shared(facts)))
 
 
 def _state(fabric: dict[str, str], booting: bool, shared: bool) -> str | Unread | Absent:
     if fabric["state"] in ("in_progress", "not_started") and shared:
-        return Absent("in no partition: Fabric Manager gives the GPUs to virtual machines")
+        return _fabric.GIVEN_AWAY
     if fabric["state"] == "in_progress" and booting:
         return Unread("the host has just booted, and the driver is registering the GPU: audit again in a few minutes")
     if fabric["state"] == "not_started":
@@ -43,7 +39,7 @@ def _state(fabric: dict[str, str], booting: bool, shared: bool) -> str | Unread 
 
 
 CHECK = Check(
-    needs=("gpu.fabric", "host.uptime_s", "services.fabric_mode"),
+    needs=("gpu.fabric", "host.uptime_s", _fabric.MODE),
     observe=observe,
     accept=Equals("completed, success"),
     applies=(GPU,),

@@ -5,7 +5,7 @@ altogether. On boards whose links are all wired (SXM), every link must be up. On
 up as its peers; a card whose links are all down has no bridge. So must the GPUs of a virtual machine that has only a part
 of a board. The check ignores GPUs in MIG mode, because MIG may switch their links off.
 Healthy exception: Cards without a bridge and GPUs in MIG mode have no links up. In a virtual machine with a part of a
-board, each GPU has a part of its links.
+board, each GPU has a part of its links. So it has on a host whose Fabric Manager gives GPUs to virtual machines.
 Does not gate: How many links should be up depends on the board, on bridges and on the hypervisor, and DCGM has called
 cards without a bridge faulty. A job on one GPU needs no link. The table of models is not on the nodes.
 Confirm manually: nvidia-smi nvlink -s
@@ -20,6 +20,7 @@ import re
 
 from nodetune import data
 from nodetune.api import GPU, Absent, AtLeast, Check, Each, Empty, FactsView, Unread, Value, When, repair
+from nodetune.checks.gpu import _fabric
 from nodetune.checks.shared.gpu_peers import MODELS, highest, models
 
 BOARD, TRAY = 8, 4
@@ -29,12 +30,12 @@ ENABLED = Value("enabled")
 _UNCLEAR = "fewer links than the board has, as in a virtual machine with a part of it; unknown whether this is one"
 
 
-def observe(facts: FactsView) -> dict[str, str | Unread]:
+def observe(facts: FactsView) -> dict[str, str | Unread | Absent]:
     states = {name: state for name, state in facts["gpu.nvlink_state"].items() if _mode(facts, name) != ENABLED}
     model_of, names = models(facts), facts.readable("gpu.names", {})
     peers = highest({name: len(state["active"]) for name, state in states.items()}, model_of)
     part = _part_of_a_board(facts, names, len(states))
-    found: dict[str, str | Unread] = {}
+    found: dict[str, str | Unread | Absent] = {}
     for name, state in states.items():
         wired = 0 if part else data.gpu(model_of.get(name, "")).get("nvlinks", 0)
         if not state["active"] and not wired and "SXM" not in names.get(name, ""):
@@ -44,7 +45,8 @@ def observe(facts: FactsView) -> dict[str, str | Unread]:
         elif part is None and len(state["active"]) >= peers[name]:
             found[name] = Unread(_UNCLEAR) if _problem(state, wired) else ""
         else:
-            found[name] = _problem(state, max(peers[name], wired))
+            problem = _problem(state, max(peers[name], wired))
+            found[name] = _fabric.GIVEN_AWAY if problem and _fabric.shared(facts) else problem
     return found
 
 
@@ -73,7 +75,7 @@ def _problem(state: dict[str, list[int]], wanted: int) -> str:
 
 
 CHECK = Check(
-    needs=("gpu.nvlink_state", *MODELS, "gpu.mig_mode", "gpu.count", "host.virtual"),
+    needs=("gpu.nvlink_state", *MODELS, "gpu.mig_mode", "gpu.count", "host.virtual", _fabric.MODE),
     observe=observe,
     accept=Empty("all links up"),
     applies=(GPU, When("gpu.count", AtLeast(2), "only one GPU: nothing to link to")),

@@ -2,24 +2,27 @@
 
 Why it matters: All links of these GPUs lead to switches, yet the driver refuses peer access. NCCL falls back to PCIe
 or host memory and loses most of its bandwidth.
-Healthy exception: GPUs in MIG mode have no peer access.
+Healthy exception: GPUs in MIG mode have no peer access, nor have GPUs that Fabric Manager gives to virtual machines.
 Confirm manually: nvidia-smi topo -p2p n
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;
 https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html
 """
 
-from nodetune.api import GPU, Check, Equals, FactsView, manual
+from nodetune.api import GPU, Absent, Check, Equals, FactsView, manual
+from nodetune.checks.gpu import _fabric
 
 
-def observe(facts: FactsView) -> dict[str, str]:
+def observe(facts: FactsView) -> dict[str, str] | Absent:
+    if _fabric.shared(facts):
+        return _fabric.GIVEN_AWAY
     remotes, mig = facts["gpu.nvlink_remote"], facts.get("gpu.mig_mode", {})
     switched = {name for name, kinds in remotes.items() if set(kinds) == {"switch"} and mig.get(name) != "enabled"}
     return {pair: status["nvlink"] for pair, status in facts["gpu.p2p"].items() if set(pair.split("-")) <= switched}
 
 
 CHECK = Check(
-    needs=("gpu.p2p", "gpu.nvlink_remote", "gpu.mig_mode"),
+    needs=("gpu.p2p", "gpu.nvlink_remote", "gpu.mig_mode", _fabric.MODE),
     observe=observe,
     accept=Equals("ok"),
     applies=(GPU,),

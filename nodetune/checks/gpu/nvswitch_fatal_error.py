@@ -16,11 +16,11 @@ from nodetune.checks.shared.xid_recovery import require_gpu
 
 def observe(facts: FactsView) -> dict[str, str] | list[str]:
     require_gpu(facts, "xid.nvswitch")
-    return {
-        event["bdf"]: f"SXid {event['xid']} {event['text']}"
-        for event in facts["xid.nvswitch"]
-        if event["text"].startswith("Fatal")
-    } or []
+    found: dict[str, dict[str, None]] = {}
+    for event in facts["xid.nvswitch"]:
+        if event["text"].startswith("Fatal"):
+            found.setdefault(event["bdf"], {})[f"SXid {event['xid']} {event['text']}"] = None
+    return {bdf: "; ".join(texts) for bdf, texts in found.items()} or []
 
 
 CHECK = Check(

@@ -78,8 +78,6 @@ ACTIONS = {
 }
 """Recovery actions of Xid 154 other than a reset or a reboot (0x1, 0x2, 0x6, 0x7)."""
 
-LINK_5 = re.compile(r"(Nonfatal|Fatal) +XC ?\d+ +i ?(\d+)(?: +Link (-?\d+)(?: \(0x([0-9a-f]{3}))?)?")
-"""Severity, injected by a test, link, and the digits with bits 20 to 25 of `intrinfo`: the sub-code of Xid 149."""
 IGNORED = (0x26, 0x28)
 AT_THE_OTHER_END = range(0x20, 0x26)
 
@@ -101,7 +99,7 @@ def suspect(event: Mapping[str, Any], slow_gsp: Container[str]) -> str:
     """Return what a Xid means that may announce a fault; empty for others."""
     xid = event["xid"]
     if xid in NVLINK:
-        link = LINK_5.search(event["text"])
+        link = _link(event)
         return "" if link and (link[1] == "Fatal" or int(link[2])) else NVLINK[xid]
     if xid == GSP_TIMEOUT and event["bdf"] in slow_gsp:
         return HARDWARE[xid]
@@ -114,8 +112,14 @@ def _asked(event: Mapping[str, Any]) -> str:
     return asked[1] if asked else ""
 
 
+def _link(event: Mapping[str, Any]) -> re.Match[str] | None:
+    from nodetune.onhost.xid_text import LINK_5  # here: most hosts have logged none
+
+    return re.search(LINK_5, event["text"])
+
+
 def _fatal(event: Mapping[str, Any], peer: str) -> str:
-    link = LINK_5.search(event["text"])
+    link = _link(event)
     if not link or link[1] != "Fatal" or int(link[2]):
         return ""
     code = int(link[4], 16) & 0x3F if link[4] and event["xid"] == NETIR else 0

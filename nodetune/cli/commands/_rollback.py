@@ -34,11 +34,8 @@ def prepare(request: RollbackRequest, typed: HostOptions) -> list[Undoing]:
     limited = _is_typed("limit") or _is_typed("failed_of")
     prepared: list[Undoing] = []
     for of, hosts, options in reached:
-        if prepared:  # the password is asked once, for all of them
-            password = prepared[0].connection.become_password
-            connection = replace(replace(options, ask_become_pass=False).built(), become_password=password)
-        else:
-            connection = options.built()
+        # the password is asked once, for all of them
+        connection = options.built(prepared[0].connection.become_password if prepared else None)
         prepared.append(rollback.prepare(of, hosts, connection, request, limited, Terminal()))
     return prepared
 

@@ -15,8 +15,8 @@ NEEDS = (
     *("cmdline.installed", "cmdline.grub_later", "host.container", "host.arch", "host.kernel"),
     *("pci.gpus", "pci.devices", "pci.acs", "pci.iommu.domains"),
 )
-SAFE = r"[\w.,:;=@/+%-]*"
-"""Characters that a shell, GRUB's language and the kernel all take literally."""
+SAFE = r"[\w.,:=@/+%-]*"
+"""Characters that a shell, GRUB's language and the kernel all take literally: GRUB ends a command at a semicolon."""
 ADDRESS_SPACES = (6, 11)
 """The first kernel whose SMMU driver gives a device address spaces of processes (PASID) although it passes its own DMA."""
 

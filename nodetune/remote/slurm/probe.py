@@ -21,6 +21,7 @@ from nodetune.hosts.connection_options import SessionOptions
 from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote import payload
 from nodetune.remote.login.session import Session
+from nodetune.remote.pool import Waiting
 from nodetune.remote.slurm import sinfo, srun
 from nodetune.remote.slurm.relay import PLACE
 from nodetune.remote.slurm.sinfo import Node, allocated, check
@@ -46,11 +47,15 @@ ASKED_BY_SRUN = ("ACCOUNT", "CONSTRAINT", "GPUS_PER_NODE", "GRES", "PARTITION", 
 
 Outcome = tuple[Target, HostFacts | UnreachableError, float]
 Found = Generator[Outcome, None, None]
+Asked = Mapping[str, list[str]] | None
 
 
-def collect(targets: Sequence[Target], script: bytes, nonce: str, options: SessionOptions) -> Found:
+def collect(
+    targets: Sequence[Target], script: bytes, nonce: str, options: SessionOptions, asked: Asked = None
+) -> Found:
     """Probe `targets` by their names in Slurm, and yield (target, facts or error, seconds) as each completes.
 
+    `asked` are the fact families and names that the script probes; others are dropped. None: nothing is dropped.
     Nodes that srun could not start or ended because of another node get a second try without that node. Closing the
     generator ends the step. Raise sinfo.SlurmError if srun is not installed.
     """
@@ -61,7 +66,7 @@ def collect(targets: Sequence[Target], script: bytes, nonce: str, options: Sessi
             yield target, UnreachableError("bad variables", target.problem), 0.0
     for last in (False, True):
         again: list[Target] = []
-        for target, found, seconds in _collect(left, script, nonce, options):
+        for target, found, seconds in _collect(left, script, nonce, options, asked):
             if isinstance(found, _CutError) and not last:
                 again.append(target)
             else:
@@ -71,11 +76,13 @@ def collect(targets: Sequence[Target], script: bytes, nonce: str, options: Sessi
             return
 
 
-def _collect(targets: Sequence[Target], script: bytes, nonce: str, options: SessionOptions) -> Found:
+def _collect(
+    targets: Sequence[Target], script: bytes, nonce: str, options: SessionOptions, asked: Asked = None
+) -> Found:
     """Run one step over the targets that are available now."""
     by_name = {target.name: target for target in targets}
     try:
-        plan = _Plan(targets, script, nonce, options)
+        plan = _Plan(targets, script, nonce, options, asked)
         nodes = sinfo.states()
     except UnreachableError as problem:
         yield from ((target, problem, 0.0) for target in targets)
@@ -113,7 +120,10 @@ def _collect(targets: Sequence[Target], script: bytes, nonce: str, options: Sess
 class _Plan:
     """The work of all nodes: one script, usually one command."""
 
-    def __init__(self, targets: Sequence[Target], script: bytes, nonce: str, options: SessionOptions) -> None:
+    def __init__(
+        self, targets: Sequence[Target], script: bytes, nonce: str, options: SessionOptions, asked: Asked = None
+    ) -> None:
+        self.waiting = Waiting(asked)
         self.targets = {target.name: target for target in targets}
         self.seconds = options.seconds
         self.nonce = nonce
@@ -135,7 +145,9 @@ class _Plan:
 
     def talk(self, name: str) -> Session:
         """Return the session of a node. Raise UnreachableError (unsupported)."""
-        return Session(self.targets[name], self._script, self.nonce, self._most)
+        session = Session(self.targets[name], self._script, self.nonce, self._most)
+        session.asked = self.waiting.asked
+        return session
 
 
 TASKS = (*srun.OPTIONS, "--overlap", "--export=ALL", "--propagate=NONE")
@@ -194,6 +206,14 @@ class ProbeStep(srun.SrunStep):
         if kind == b"x" or talk.complete:
             yield from self._answer(number, talk, data if kind == b"x" else b"")
 
+    def taken(self, number: int, size: int) -> None:
+        self._plan.waiting.add((self.hosts or ())[number], size)
+
+    def over(self, number: int) -> None:
+        super().over(number)
+        self._talks.pop(number, None)
+        self._plan.waiting.over(self._plan.targets[(self.hosts or ())[number]])
+
     def _talk(self, number: int) -> Session:
         if number not in self._talks:
             self._talks[number] = self._plan.talk((self.hosts or ())[number])
@@ -208,9 +228,7 @@ class ProbeStep(srun.SrunStep):
         found = session.answer(code)
         assert found is not None  # noqa: S101  (only a live session has sent everything before)
         self.over(number)
-        self._talks.pop(number)
         yield number, HostFacts(found.host, found.facts, {**found.about, "transport": "slurm"})
 
     def lost(self, number: int, problem: UnreachableError) -> srun.Told:
-        self._talks.pop(number, None)
         yield number, _CutError(problem.state, problem.message) if problem.state == "dropped" else problem

@@ -91,9 +91,13 @@ class SrunStep:
     def hear_unlabelled(self, line: bytes) -> None:
         """Handle a line that belongs to no task."""
 
+    def taken(self, number: int, size: int) -> None:
+        """Note that a task has sent this many bytes. Raise UnreachableError if that is too much."""
+
     def over(self, number: int) -> None:
         """Record that a task has sent everything."""
         self._ended.add(number)
+        self._decoders.pop(number, None)
 
     def begun(self, number: int) -> None:
         self._begun.add(number)
@@ -170,6 +174,7 @@ class SrunStep:
             yield from self.gone(number, "too much output", f"cut off after {plain_text.size(MOST_BYTES)}")
             return
         try:
+            self.taken(number, len(line))
             for found in session.feed(self._decoders[number], line):
                 self.begun(number)
                 yield from self.hear(number, found)
@@ -202,7 +207,7 @@ class SrunStep:
 
     def gone(self, number: int, state: str, message: str) -> Told:
         if number not in self._ended and number < len(self.hosts or ()):
-            self._ended.add(number)
+            self.over(number)
             yield from self.lost(number, UnreachableError(state, message))
 
     def _all_gone(self, state: str, message: str) -> Told:

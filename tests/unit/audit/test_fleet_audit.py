@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.support import synthetic_fleet as synthetic
-from nodetune.api.model import FleetFinding, Unread, Value, Waiver
+from nodetune.api.model import Each, FleetFinding, Unread, Value, Waiver
 from nodetune.audit import auditor
 from nodetune.audit.selection import Selection, comparing
 from nodetune.config import profile
@@ -109,6 +109,31 @@ def test_a_waiver_names_comparison_and_hosts(folder):
     assert status["gpu003"] == "waived"
     assert status["gpu007"] == "fail"
     assert isinstance(results[3].findings[0], FleetFinding)
+
+
+def test_a_difference_that_the_hosts_own_check_names_is_one_cause(tmp_path):
+    noise, base = synthetic.Noise(5), synthetic.machines()[0][1]
+    for number in range(6):
+        host = noise.host(base, f"gpu{number:03}")
+        if number == 3:
+            odd = Value({"active": list(range(17)), "inactive": [17]})
+            host.facts["gpu.nvlink_state"] = Each({**host.facts["gpu.nvlink_state"].of, "GPU5": odd})
+            width = {**host.facts["gpu.curr_pcie_link_width"].of, "GPU2": Value(8)}
+            host.facts["gpu.curr_pcie_link_width"] = Each(width)
+            host.facts["pci.gpus"] = Value(host.facts["pci.gpus"].value[:7])
+        (tmp_path / f"{host.host}.json").write_text(document.dump(host))
+    choice = comparing(Selection(select=("gpu", "fleet")))
+    results = auditor.compared(auditor.audit_files(Saved(tmp_path), choice), choice)
+    found = {each.check: each for each in results[3].failing()}
+    leaders = {name: each.part_of for name, each in found.items() if isinstance(each, FleetFinding)}
+    assert leaders == {
+        "fleet-gpu-count-differs": "gpus-fewer-than-platform",
+        "fleet-gpu-pcie-differs": "gpu-pcie-width-reduced",
+        "fleet-nvlink-differs": "nvlink-down",
+    }
+    assert found["nvlink-down"].reason.endswith("with it: fleet-nvlink-differs (17)")
+    assert found["gpu-pcie-width-reduced"].reason.endswith("with it: fleet-gpu-pcie-differs (8)")
+    assert not any(isinstance(each, FleetFinding) for result in results for each in result.causes())
 
 
 def test_two_files_of_one_host_are_two_hosts(tmp_path, folder):

@@ -293,6 +293,7 @@ def test_a_comparison_is_whole(name):
     assert all((each.title, each.why, each.confirm, each.next, each.sources))
     assert all(source.startswith("https://") for source in each.sources)
     assert each.facts or each.measure
+    assert set(each.part_of) <= set(checks.catalogue())
     assert not each.missing or each.alike == "name", "what is missing is known by its name"
     told = explain.explain(each.as_check())
     assert set(explain.HEADINGS) - set(explain.OPTIONAL) == set(told.sections)

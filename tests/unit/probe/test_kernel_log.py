@@ -124,6 +124,33 @@ def test_nvme_timeouts_and_resets_are_told_by_controller(logged):
     assert found[-1]["text"] == "controller is down; will reset"
 
 
+SEGFAULT = "[4711]: segfault at 0 ip 00007f0000401136 sp 00007ffd1c7f2b50 error 4 in {}[401000+1000]"
+STACK = " (4711) used greatest stack depth: 11264 bytes left"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x" + SEGFAULT.format("[Hardware Error]: System Fatal error"),
+        "EDAC MC0: 1 UE" + SEGFAULT.format("memory read error on DIMM_A1 ("),
+        "EDAC MC0: 1 UE: page allocation failure: order:0, mode:0xcc0(GFP_KERNEL), nodemask=(null),cpuset=a on b (c",
+        "EDAC MC0: 1 UE" + STACK,
+        "INFO: task x" + SEGFAULT.format("y:1 blocked for more than 122 seconds."),
+        "nvme nvme0: I/O" + SEGFAULT.format("1 QID 1 timeout, reset controller"),
+        "nvme nvme0: x: page allocation failure: order:0, mode:0xcc0(GFP_KERNEL), cpuset=timeout, reset controller",
+        "mlx5_core: x" + SEGFAULT.format("x timeout. Will cause a leak of a command resource"),
+    ],
+)
+def test_what_a_program_gets_into_a_line_is_no_fault(logged, line):
+    assert not any(logged(line).values())
+
+
+def test_an_uncorrected_error_of_an_edac_device_is_told(logged):
+    line = "EDAC DEVICE0: UE: tegra194-ccplex instance: cpu0 block: L2 count: 1 'L2 Cache error'"
+    old = 'EDAC MC1: UE page 0x3f, offset 0x0, grain 4096, row 2, labels ":": i3000 UE'
+    assert [each["text"] for each in logged(line, old)["kernel_log.machine_checks"]] == [line, old]
+
+
 def test_the_log_is_read_once_for_all_families_of_a_reader(tree, monkeypatch):
     tree({"/dev/kmsg": "3,0,1000000,-;hello\n"})
     reads = []

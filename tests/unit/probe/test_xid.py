@@ -199,6 +199,37 @@ def test_no_flood_in_the_journal_pushes_out_an_xid(events, journal):
     assert "SYSLOG_FACILITY=0" in asked.read_text(), "programs write to the journal's kernel lines under any name"
 
 
+@pytest.mark.parametrize(
+    ("line", "noise", "fact"),
+    [
+        (
+            "NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x25:0x65:1457)",
+            "NVRM: nvAssertFailedNoLog: x",
+            "reset_required",
+        ),
+        (
+            "NVRM: GPU 0000:3b:00.0: RmInitAdapter failed!",
+            "NVRM: GPU 0000:5e:00.0: RmInitAdapter failed!",
+            "reset_required",
+        ),
+        (LOST_AT_ONCE, "NVRM: GPU0 gpuHandleSanityCheckRegReadError_GH100: bad", "fallen_off_bus"),
+        (SXID_FATAL, "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 32 egress", "nvswitch"),
+    ],
+)
+def test_no_flood_pushes_out_a_line_that_decides(events, journal, line, noise, fact):
+    flood = [line] + [noise] * (kernel_log.MOST_OF_A_KIND + 5)
+    journal(*(f"[{at:5}.000000] host kernel: {each}" for at, each in enumerate(flood, 10)))
+    assert 10.0 in [each["first"] for each in events("Linux", first=500000)[f"xid.{fact}"]["value"]]
+
+
+def test_a_fatal_error_of_each_link_of_a_switch_is_told(events):
+    found = events(SXID_FATAL, SXID_FATAL.replace("30", "31"), SXID_FATAL)["xid.nvswitch"]["value"]
+    assert [(each["text"], each["count"]) for each in found] == [
+        ("Fatal, Link 30 LTSSM Fault Up", 2),
+        ("Fatal, Link 31 LTSSM Fault Up", 1),
+    ]
+
+
 def test_an_event_of_a_kind_tells_first_last_and_count(events):
     (found,) = events(XID_45.format(1), XID_45.format(2), XID_45.format(3))["xid.events"]["value"]
     assert (found["first"], found["time"], found["count"]) == (0.0, 2.0, 3)

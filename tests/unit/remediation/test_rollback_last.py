@@ -256,6 +256,15 @@ def test_the_inventory_is_named_before_a_password_is_asked(root, plays, monkeypa
     assert 0 <= shown.index("inventory: gpu1") < shown.index("password?")
 
 
+def test_a_password_asked_once_is_used_for_all_runs(root, plays, monkeypatch):
+    first, second = made(root), made(root)
+    asked = []
+    monkeypatch.setattr(passwords, "asked", lambda *_: asked.append(1) or "secret")
+    assert cli(root, "--all", "gpu1", "-K", "--yes") == OK
+    made_now = [run.about["options"]["become"] for run in record.listing(root) if run.id not in (first.id, second.id)]
+    assert (made_now, len(asked)) == ([True, True], 1)
+
+
 def test_where_nothing_would_be_undone_nobody_is_asked(root, plays, typed, capsys):
     run = made(root)
     plays.changes = False
