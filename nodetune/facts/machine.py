@@ -14,6 +14,8 @@ from nodetune.foundation import text
 FACTS = frozenset(
     {
         "gpu.count",
+        "pci.gpus",
+        "pci.devices",
         "gpu.names",
         "gpu.pci_device_id",
         "gpu.bdf",
@@ -41,7 +43,8 @@ class Machine:
     """One host. `fabric`: nvswitch, nvlink (GPUs linked to one another), pcie, or empty without GPUs.
 
     `links` maps a GPU to its PCIe link: generation, current and maximum width. `model` is empty if different GPU models
-    are in one host.
+    are in one host. `gpus`: those that the driver offers; `pci_gpus`: those on the PCI bus, but for virtual functions and GPUs that
+    are given to virtual machines.
     """
 
     model: str = ""
@@ -58,6 +61,7 @@ class Machine:
     lowered_power: tuple[str, ...] = ()
     hcas: tuple[str, ...] = ()
     virtual: bool = False
+    pci_gpus: int = 0
 
     @property
     def like(self) -> dict[str, Any]:
@@ -70,6 +74,11 @@ class Machine:
             "cpus": self.cpus,
             "numa_nodes": self.numa_nodes,
         }
+
+    @property
+    def most_gpus(self) -> int:
+        """The GPUs that are there, whether the driver offers them or not."""
+        return max(self.gpus, self.pci_gpus)
 
     @property
     def title(self) -> str:
@@ -109,7 +118,14 @@ def of(facts: HostFacts) -> Machine:
         lowered_power=tuple(gpu for gpu, limit in limits.items() if usual.get(gpu) not in (None, limit)),
         hcas=tuple(sorted(map(text.plain, ports))) if isinstance(ports, Mapping) else (),
         virtual=_value(facts, "host.virtual", otherwise=False) is True,
+        pci_gpus=_on_pci(facts),
     )
+
+
+def _on_pci(facts: HostFacts) -> int:
+    devices = _value(facts, "pci.devices", {})
+    found = [devices.get(bdf) or {} for bdf in _value(facts, "pci.gpus", ())]
+    return sum(not each.get("virtual_function") and each.get("driver") != "vfio-pci" for each in found)
 
 
 def _value(facts: HostFacts, name: str, otherwise: Any) -> Any:

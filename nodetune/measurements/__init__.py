@@ -7,6 +7,7 @@ on a host. A measurement is a module with
     SECONDS = 20.0                     its deadline if the suite and the plan have none
     SCOPE = "host"                     what it measures: host, gpus (each GPU), collective (all GPUs, also of several
                                        hosts), pair (of hosts)
+    GPUS = 2                           with fewer GPUs there is nothing to measure (1)
     ORDER = 10                         hosts measure in ascending order
     SUITES = {"quick": {}, "full": {"options": {…}, "seconds": 90}}     its suites; {}: only on request
     TOLERANCE = {"": {"peers": 5, "baseline": 5, "drift": 1}, "METRIC": …}     in per cent

@@ -11,9 +11,17 @@ from . import report as reporting
 NAMES = ("libcublasLt.so.13", "libcublasLt.so.12")
 WHEELS = ("nvidia/cu13/lib", "nvidia/cublas/lib")
 
-BF16, FP32, COMPUTE_FP32 = 14, 0, 68
-TRANSPOSE_LEFT, TRANSPOSED, MOST_WORKSPACE = 3, 1, 1
-"""Numbers of cublasLt.h: CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T,
+FP32, FP16, INT8, INT32, BF16, FP8 = 0, 2, 3, 10, 14, 28
+"""Numbers of library_types.h: CUDA_R_32F, CUDA_R_16F, CUDA_R_8I, CUDA_R_32I, CUDA_R_16BF, CUDA_R_8F_E4M3."""
+
+IN_FP32, IN_INT32, IN_TF32 = 68, 72, 77
+"""Numbers of cublas_api.h: CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32I, CUBLAS_COMPUTE_32F_FAST_TF32."""
+
+NOT_SUPPORTED = 15
+"""CUBLAS_STATUS_NOT_SUPPORTED."""
+
+TRANSPOSE_LEFT, FAST_SUMS, TRANSPOSED, MOST_WORKSPACE = 3, 25, 1, 1
+"""Numbers of cublasLt.h: CUBLASLT_MATMUL_DESC_TRANSA, CUBLASLT_MATMUL_DESC_FAST_ACCUM, CUBLAS_OP_T,
 CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES."""
 
 INT, U64, HANDLE, OUT, SIZE = ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
@@ -63,12 +71,13 @@ class Library:
         function.restype, function.argtypes = answer, types
         return function
 
-    def call(self, doing, name, *arguments):
-        """Call cuBLASLt. Raise MeasurementError."""
+    def call(self, doing, name, *arguments, **allowed):
+        """Call cuBLASLt and return its status: 0, or the one that is `allowed`. Raise MeasurementError."""
         status = self._functions[name](*arguments)
-        if status:
+        if status not in (0, allowed.get("allowed")):
             text = self._functions["cublasLtGetStatusName"](status).decode("ascii")
             raise reporting.MeasurementError("{}: {} gave {}".format(doing, name, text))
+        return status
 
     def make(self, doing, name, *arguments):
         made = HANDLE()

@@ -17,7 +17,7 @@ LIBRARY = "libcuda.so.1"
 INT, U32, U64, SIZE, POINTER = cuda_calls.INT, cuda_calls.U32, cuda_calls.U64, cuda_calls.SIZE, cuda_calls.POINTER
 HANDLE, TEXT = cuda_calls.HANDLE, cuda_calls.TEXT
 
-MULTIPROCESSORS, MAJOR = 16, 75
+MULTIPROCESSORS, L2_SIZE, MAJOR = 16, 38, 75
 """Attributes of a device."""
 
 OUT_OF_MEMORY, NO_DEVICE, NOT_READY, PEER_ALREADY_ENABLED = 2, 100, 600, 704

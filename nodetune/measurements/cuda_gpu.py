@@ -11,7 +11,7 @@ import threading
 from . import cuda
 from . import report as reporting
 
-NON_BLOCKING, PORTABLE = 1, 1
+NON_BLOCKING, PORTABLE, CAPTURE_RELAXED = 1, 1, 2
 
 
 def devices(driver):
@@ -172,6 +172,17 @@ class Gpu:
     def seconds(self, start, end):
         """Return the time between two completed events."""
         return self.get("timing", "cuEventElapsedTime", ctypes.c_float, start, end) / 1e3
+
+    def graph(self, stream, queue):
+        """Record what `queue` queues on the stream, and return a function that queues all of it at once."""
+        self.call("recording a graph", "cuStreamBeginCapture_v2", stream, CAPTURE_RELAXED)
+        try:
+            queue()
+        finally:
+            recorded = cuda.HANDLE()
+            self.call("recording a graph", "cuStreamEndCapture", stream, ctypes.byref(recorded))
+        made = self.get("making a graph", "cuGraphInstantiate_v2", cuda.HANDLE, recorded, None, None, 0)
+        return lambda: self.call("starting a graph", "cuGraphLaunch", made, stream)
 
     def module(self, text):
         """Compile PTX with the driver, once per process: {name: function}, filled on demand."""

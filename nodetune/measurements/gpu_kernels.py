@@ -1,7 +1,7 @@
 """The few kernels that the GPU measurements need, as PTX text that the driver itself compiles.
 
 The host needs only the driver, which compiles for its GPU. `fill` and `check` write and verify a pattern that differs
-in every word, `bell` writes random bf16 numbers, `fma` and `mma` keep the GPU busy, `empty` does nothing. Blocks have
+in every word, `bell` writes random bf16 numbers, `bits` random bits under a mask, `fma` and `mma` keep the GPU busy, `empty` does nothing. Blocks have
 THREADS threads.
 """
 
@@ -101,6 +101,18 @@ BELL = (
 """
 )
 """Two numbers a word: the upper half of a float is a bf16."""
+
+BITS = (
+    "add.u32 %r6, %r6, %r4;"
+    + HASH.format(x="%r6")
+    + """
+    ld.param.u32 %r7, [keep];
+    ld.param.u32 %r8, [more];
+    and.b32 %r6, %r6, %r7;
+    or.b32 %r6, %r6, %r8;
+    st.global.u32 [%d6], %r6;
+"""
+)
 
 DECLARED = """
     .reg .pred %p<4>;
@@ -208,6 +220,7 @@ COMMON = (
     + _per_word("fill", FILL)
     + _per_word("check", CHECK, ", .param .u64 wrong")
     + _per_word("bell", BELL)
+    + _per_word("bits", BITS, ", .param .u32 keep, .param .u32 more")
     + _fma()
 )
 TENSOR = HEAD.format("7.0", "sm_80") + _mma()
@@ -240,6 +253,10 @@ class Kernels:
     def bell(self, address, size, seed, stream=None):
         """Write random bf16 numbers into `size` bytes."""
         self._over("bell", address, size, seed, stream)
+
+    def bits(self, address, size, seed, keep, more, stream=None):
+        """Write the pattern into `size` bytes, each word reduced to the bits of `keep`, with those of `more` set."""
+        self._over("bits", address, size, seed, stream, cuda.U32(keep), cuda.U32(more))
 
     def wrong_words(self, address, size, seed, stream=None):
         """Return (how many words differ from the pattern, the byte offset of the first). Wait for the stream."""

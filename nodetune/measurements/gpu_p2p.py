@@ -19,6 +19,7 @@ from . import report as reporting
 
 SECONDS = 45.0
 SCOPE = "gpus"
+GPUS = 2
 ORDER = 60
 SUITES = {"quick": {"options": {"both": False}}, "full": {"seconds": 120}}
 TOLERANCE = {"": {"peers": 3, "baseline": 5, "drift": 1}}

@@ -30,6 +30,7 @@ from . import report as reporting
 
 SECONDS = 120.0
 SCOPE = "collective"
+GPUS = 2
 ORDER = 100
 SUITES = {
     # 0.5, 2 and 16 GiB

@@ -132,7 +132,11 @@ def load(path=None):
         return Library(handle, _mapped() or each)
     if path or len(problems) > 1 or libs.distrust(LIBRARY):
         raise reporting.MeasurementError("NCCL cannot be loaded: {}".format("; ".join(problems)))
-    advice = "install libnccl2 (Debian, Ubuntu), libnccl (RPM) or the wheel nvidia-nccl-cu12, or use --nccl PATH"
+    advice = (
+        "looked for in the linker's and CUDA's folders and in wheels of Pythons under /usr, /opt and the home folder, not in "
+        "containers: install libnccl2 (Debian, Ubuntu), libnccl (RPM) or the wheel nvidia-nccl-cu12, or name the file of a "
+        "container or environment with --nccl PATH"
+    )
     raise reporting.SkipError("no {} on this host: {}".format(LIBRARY, advice))
 
 

@@ -18,6 +18,7 @@ from . import report as reporting
 
 SECONDS = 120.0
 SCOPE = "collective"
+GPUS = 2
 ORDER = 105
 SUITES = {}
 TOLERANCE = {"": {"peers": 7, "baseline": 7, "drift": 2}}

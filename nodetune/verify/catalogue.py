@@ -25,6 +25,7 @@ class Measurement:
     name: str
     seconds: float = 20.0
     scope: str = "host"
+    gpus: int = 1
     order: int = 1000
     suites: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tolerance: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

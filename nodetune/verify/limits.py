@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from nodetune.facts.machine import Machine
 from nodetune.verify.model import Figure, Limit
@@ -20,15 +22,26 @@ def of(figure: Figure, machine: Machine) -> Limit | None:
         return _bandwidth(figure, machine)
     if figure.unit == "Gb/s":
         return _link(figure)
-    peak = chip(machine.model).get("bf16")
-    if figure.unit == "TFLOP/s" and figure.measurement == "gemm" and peak:
-        return Limit(float(peak), f"bf16 tensor cores, {peak:g} TFLOP/s")
+    if figure.unit == "TFLOP/s" and figure.measurement in ("gemm", "roofline"):
+        return _roof(figure, chip(machine.model))
     return None
+
+
+def _roof(figure: Figure, known: Mapping[str, Any]) -> Limit | None:
+    """Return what bounds products: the tensor cores, or the memory where there are few operations per byte."""
+    form = str(figure.about.get("dtype") or "bf16")
+    peak, memory, intensity = known.get(form), known.get("memory"), figure.about.get("intensity")
+    if not peak:
+        return None
+    if memory and isinstance(intensity, int | float) and 0 < intensity * memory / 1e3 < peak:
+        return Limit(intensity * memory / 1e3, f"GPU memory, {memory:g} GB/s at {intensity:g} operations per byte")
+    return Limit(float(peak), f"{form} {'units' if form == 'fp32' else 'tensor cores'}, {peak:g} TFLOP/s")
 
 
 def _bandwidth(figure: Figure, machine: Machine) -> Limit | None:
     name, known = figure.measurement, chip(machine.model)
-    if name == "gpu_memory" and known.get("memory"):
+    of_memory = name == "gpu_memory" or (name, figure.metric) == ("roofline", "hbm_read")
+    if of_memory and known.get("memory"):
         return Limit(float(known["memory"]), f"GPU memory, {known['memory']:g} GB/s")
     if name == "gpu_copy":
         return _pcie(figure, machine)
@@ -62,9 +75,12 @@ def _pcie(figure: Figure, machine: Machine) -> Limit | None:
     link = machine.links.get(figure.subject, {}) if gpu else {}
     lane = pcie_lane(link.get("most_generation", 0))
     width = link.get("most_width", 0)
-    if not lane or width <= 1:  # x1: a GPU that is attached by NVLink-C2C
-        return None
     ways = 2 if figure.metric in TWO_WAY else 1
+    c2c = chip(machine.model).get("c2c")
+    if c2c and width <= 1:  # such a GPU shows a PCIe link of one lane, or none
+        return Limit(ways * float(c2c), f"NVLink-C2C, {c2c:g} GB/s a direction")
+    if not lane or width <= 1:
+        return None
     return Limit(
         ways * lane * width, f"PCIe gen {link['most_generation']} x{width}, {lane * width:.0f} GB/s a direction"
     )

@@ -17,7 +17,7 @@ from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote.live_pool import Ended
-from nodetune.verify import diagnosis, disturbance, figures, retest, suites
+from nodetune.verify import diagnosis, disturbance, figures, proof, retest, suites
 from nodetune.verify import findings as finding
 from nodetune.verify.baseline import Baseline
 from nodetune.verify.catalogue import of_scope, takes_two_hosts
@@ -283,10 +283,10 @@ def _together(hosts: Sequence[str], items: Sequence[Item]) -> dict[str, Plan]:
     return {host: {"measurements": list(items), "group": {"hosts": list(hosts)}} for host in hosts}
 
 
-def exit_code(verifications: Sequence[HostVerification]) -> int:
+def exit_code(verifications: Sequence[HostVerification], required: Iterable[str] = ()) -> int:
     """Return 5 if a figure is below target, 3 if a host or a measurement is missing or disturbed, otherwise 0.
 
-    The highest wins.
+    A GPU measurement that was skipped is missing where the host has the GPUs. The highest wins.
     """
     if any(each.short or any(found.status == SHORT for found in each.findings) for each in verifications):
         return TOO_SLOW
@@ -296,6 +296,7 @@ def exit_code(verifications: Sequence[HostVerification]) -> int:
         and not any(one.disturbed for one in each.verdicts)
         # one host of several that measured together tells for all of them: the others have nothing to say
         and (each.verdicts or not each.unmeasured)
+        and not proof.skipped(each)
         for each in verifications
-    )
+    ) and not proof.lacking(verifications, required)
     return OK if complete and any(each.verdicts for each in verifications) else INCOMPLETE

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodetune.foundation.request import limited, one_of
+from nodetune.foundation.request import RequestError, limited, one_of
 from nodetune.verify import catalogue
 from nodetune.verify.catalogue import of_folder, of_scope, takes_two_hosts
 
@@ -27,7 +27,11 @@ def suite(name: str) -> list[Item]:
 
 @dataclass(frozen=True)
 class SuiteRequest:
-    """The selection of a run. `only` selects from the suite or from full; the rest are options of single measurements."""
+    """The selection of a run.
+
+    `only` selects from the suite or from full; `require` names those that have to pass; the rest are options of single
+    measurements.
+    """
 
     suite: str = one_of("quick", NAMES)
     only: tuple[str, ...] = ()
@@ -40,6 +44,14 @@ class SuiteRequest:
     nccl_tests: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     repeat: int = limited(1, 1, 100)
+    require: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise RequestError."""
+        measured = {item["name"] for item in self.items}
+        lost = [name for name in self.require if name not in measured]
+        if lost:
+            raise RequestError(f"--require {','.join(lost)}: this run does not measure it: add --only or --suite full")
 
     @property
     def items(self) -> list[Item]:
@@ -72,6 +84,7 @@ class SuiteRequest:
             *(word for gpu in self.gpus for word in ("--gpu", str(gpu))),
             *(["--pairs"] if self.pairs else []),
             *_flat(option for item in self.items for option in self._of(item["name"], self.multi_node)),
+            *(["--require", ",".join(self.require)] if self.require else []),
             *self._set,
         ]
 

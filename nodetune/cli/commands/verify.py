@@ -31,6 +31,11 @@ def _only(_context: click.Context, _parameter: click.Parameter, typed: tuple[str
     return tuple(dict.fromkeys(typed))
 
 
+def _required(context: click.Context, parameter: click.Parameter, typed: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names in lists with commas. Raise click.UsageError."""
+    return _only(context, parameter, tuple(name.strip() for each in typed for name in each.split(",")))
+
+
 def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -> str:
     """Return the network in canonical form. Raise click.UsageError."""
     try:
@@ -54,6 +59,13 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
     callback=_only,
     metavar="NAME",
     help="Run only this measurement of the suite. May be repeated.",
+)
+@click.option(
+    "--require",
+    multiple=True,
+    callback=_required,
+    metavar="NAMES",
+    help="These measurements have to pass on every host, else exit with 3: nccl,gemm. May be repeated.",
 )
 @cli_options.gpus("Measure only this GPU. May be repeated.")
 @click.option(
@@ -119,7 +131,7 @@ def command(request: VerifyRequest, compare: tuple[Path, Path] | None, output_fo
 
     Results are compared with the baseline, with similar hosts, and with reference figures. Changes and installs
     nothing. Skips hosts whose GPUs are in use. Says what others did on a host meanwhile, and then blames no part of it.
-    Exit code: 0 as expected, 2 usage, 3 hosts or measurements are missing or disturbed, 5 below target.
+    Exit code: 0 as expected, 2 usage, 3 hosts or measurements are missing, skipped on GPUs or disturbed, 5 below target.
     """
     from nodetune.cli.commands import _verify
     from nodetune.verify import document

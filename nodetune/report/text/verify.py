@@ -11,11 +11,11 @@ from rich.console import Console
 
 from nodetune.facts import machine
 from nodetune.foundation import by_key, text
-from nodetune.report.text import verify_table
+from nodetune.report.text import host_names, verify_table
 from nodetune.report.text.host_names import unreached
 from nodetune.report.text.lines import Lines, console, some
 from nodetune.report.text.verify_table import STYLE
-from nodetune.verify import diagnosis
+from nodetune.verify import diagnosis, proof, rooflines
 from nodetune.verify.model import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Verdict
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
@@ -67,6 +67,11 @@ class Printer:
             self._lines.line(f"… and {len(groups) - MOST_SHORT} more: --format json lists all", indent=GUTTER)
         self._findings(verification)
         verify_table.print_table(self._console, verification.verdicts)
+        ridges = sorted(rooflines.ridges(verification.verdicts).values())
+        if ridges:
+            between = " to ".join(dict.fromkeys(map(str, (ridges[0], ridges[-1]))))
+            told = f"work of fewer than {between} operations per byte waits for memory (bf16 / hbm_read)"
+            self._lines.line((f"{'ridge':<9}", STYLE["note"]), told, hang=GUTTER)
         for metric, matrix in _matrices(verification.verdicts):
             self._matrix(metric, matrix)
         self._disturbed(verification)
@@ -144,6 +149,8 @@ class Printer:
 
     def _summary(self) -> None:
         hosts, counts = totals(self._verifications)
+        for line in self._unproven():
+            self._lines.line((f"{'unproven':<9}", STYLE[UNKNOWN]), line, hang=GUTTER)
         self._lines.line((hosts, "bold"), counts)
         unproven = [
             each for verification in self._verifications for each in verification.verdicts if not each.disturbed
@@ -159,6 +166,16 @@ class Printer:
             self._keep()
         elif self._propose and any(each.disturbed for each in self._verifications):
             self._lines.line(("not suitable for a baseline: measure again when the hosts are idle", "dim"))
+
+    def _unproven(self) -> list[str]:
+        """Return what was not measured although the GPUs are there, and what is required and did not pass."""
+        skips = by_key(
+            (each.measurement, verification.host)
+            for verification in self._verifications
+            for each in proof.skipped(verification)
+        )
+        told = [f"{name} was skipped on {host_names.fold(dict.fromkeys(hosts))}" for name, hosts in skips.items()]
+        return [*told, *proof.lacking(self._verifications, self._wanted.require)]
 
     def _keep(self) -> None:
         """Print how to save these figures as a baseline. Peers that agree may all be slow."""

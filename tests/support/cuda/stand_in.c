@@ -20,14 +20,16 @@
 #define WITHIN 2133e9 /* bytes copied: twice that is read and written */
 #define PEER 394e9
 #define THROUGH_HOST 20e9
+#define READING 3000e9
+#define WAITING 400e-9
 #define FLOPS 600e12
 #define PRODUCT_FLOPS 1e9 /* about what a plain loop of the CPU does */
 
 typedef struct { int number; size_t used; int reaches[GPUS]; } Gpu;
-typedef struct { double now; } Stream;
+typedef struct { double now, recorded_from; } Stream;
 typedef struct { double at; } Event;
 typedef struct { char name[16]; } Kernel;
-typedef struct { uint64_t rows; } Layout;
+typedef struct { uint64_t rows, columns; int type; } Layout;
 
 static Gpu gpus[GPUS];
 static __thread Gpu *current;
@@ -91,7 +93,7 @@ int cuDeviceGetPCIBusId(char *bdf, int size, int device)
 }
 int cuDeviceGetAttribute(int *answer, int which, int device)
 {
-    *answer = which == 16 ? 2 : which == 75 ? 9 : device * 0;
+    *answer = which == 16 ? 2 : which == 75 ? 9 : which == 38 ? 1 << 20 : device * 0;
     return 0;
 }
 int cuDevicePrimaryCtxRetain(Gpu **context, int device)
@@ -203,6 +205,27 @@ int cuEventElapsedTime(float *milliseconds, Event *start, Event *end)
     return 0;
 }
 
+/* Graphs: what is recorded is done at once; a launch takes its time again */
+
+int cuStreamBeginCapture_v2(Stream *stream, int mode) { stream->recorded_from = stream->now; return mode == 2 ? 0 : 1; }
+int cuStreamEndCapture(Stream *stream, double **graph)
+{
+    *graph = malloc(sizeof **graph);
+    **graph = stream->now - stream->recorded_from;
+    stream->now = stream->recorded_from;
+    return 0;
+}
+int cuGraphInstantiate_v2(double **made, double *graph, void *node, char *log, size_t size)
+{
+    *made = graph;
+    return node || log || size ? 1 : 0;
+}
+int cuGraphLaunch(double *graph, Stream *stream)
+{
+    stream->now += *graph;
+    return fault("lost", current) ? 719 : 0;
+}
+
 /* Kernels */
 
 int cuModuleLoadData(char **module, const char *text) { *module = strdup(text); return fault("no_jit", NULL) ? 221 : 0; }
@@ -244,6 +267,23 @@ static double load(uint32_t *memory, uint64_t threads, uint32_t rounds, double f
         memory[at] = memory[at] * 0x9E3779B1u + mixed(rounds + at % 32) + (at == 77 && fault("miscount", current));
     return threads * (double)rounds * flops / FLOPS;
 }
+static double read_all(const uint32_t *memory, uint64_t units, uint32_t rounds, uint32_t *sums, uint64_t threads)
+{
+    for (uint64_t thread = 0; thread < threads; thread++) {
+        uint32_t sum = fault("wrong", current);
+        for (uint64_t word = 4 * thread; word < 4 * units; word += word % 4 == 3 ? 4 * threads - 3 : 1)
+            sum += memory[word];
+        sums[thread] = rounds * sum;
+    }
+    return 16.0 * units * rounds / READING;
+}
+static double chase(const char *memory, uint64_t at, uint32_t steps, uint64_t *end)
+{
+    for (uint32_t step = 0; step < steps; step++)
+        at = *(const uint64_t *)(memory + 256 * at);
+    *end = at ^ (uint64_t)fault("wrong", current);
+    return steps * WAITING;
+}
 int cuLaunchKernel(Kernel *kernel, unsigned blocks, unsigned y, unsigned z, unsigned threads, unsigned ty, unsigned tz,
                    unsigned shared, Stream *stream, void **given, void **extra)
 {
@@ -254,70 +294,115 @@ int cuLaunchKernel(Kernel *kernel, unsigned blocks, unsigned y, unsigned z, unsi
     if (!strcmp(kernel->name, "mma") || !strcmp(kernel->name, "fma")) {
         double flops = kernel->name[0] == 'm' ? 4096 : 256;
         seconds = load(memory, (uint64_t)blocks * threads, *(uint32_t *)given[1], flops);
+    } else if (!strcmp(kernel->name, "stream")) {
+        uint64_t all = (uint64_t)blocks * threads;
+        seconds = read_all(memory, *(uint64_t *)given[1], *(uint32_t *)given[2], *(uint32_t **)given[3], all);
+    } else if (!strcmp(kernel->name, "chain")) {
+        uint64_t lines = *(uint64_t *)given[1];
+        for (uint64_t at = 0; at < lines; at++)
+            *(uint64_t *)((char *)memory + 256 * at) = (5 * at + 12345) % lines;
+    } else if (!strcmp(kernel->name, "chase")) {
+        seconds = chase((char *)memory, *(uint64_t *)given[1], *(uint32_t *)given[2], *(uint64_t **)given[3]);
     } else if (strcmp(kernel->name, "empty")) {
         uint64_t words = *(uint64_t *)given[1];
         uint32_t seed = *(uint32_t *)given[2];
         if (!strcmp(kernel->name, "check"))
             check(memory, words, seed, *(uint64_t **)given[3]);
-        for (uint64_t at = 0; at < words && strcmp(kernel->name, "check"); at++)
+        for (uint64_t at = 0; at < words && !strcmp(kernel->name, "bits"); at++)
+            memory[at] = (mixed((uint32_t)at + seed) & *(uint32_t *)given[3]) | *(uint32_t *)given[4];
+        for (uint64_t at = 0; at < words && strcmp(kernel->name, "check") && strcmp(kernel->name, "bits"); at++)
             memory[at] = kernel->name[0] == 'f' ? mixed((uint32_t)at + seed)
                                                 : bell(2 * ((uint32_t)at + seed)) | bell(2 * ((uint32_t)at + seed) + 1) << 16;
     }
     return spend(stream, seconds);
 }
 
-/* cuBLASLt: one kind of product, Aᵀ·B of square matrices */
+/* cuBLASLt: products Aᵀ·B, of all formats but TF32 (as on a GPU that has no such tensor cores) */
 
 size_t cublasLtGetVersion(void) { return 130100; }
 const char *cublasLtGetStatusName(int status) { return status == 15 ? "CUBLAS_STATUS_NOT_SUPPORTED" : "CUBLAS_STATUS"; }
 int cublasLtCreate(void **handle) { *handle = calloc(1, 8); return 0; }
-int cublasLtMatmulDescCreate(void **what, int compute, int scale) { *what = calloc(1, 8); return compute == 68 && !scale ? 0 : 15; }
-int cublasLtMatmulDescSetAttribute(void *what, int name, const int *value, size_t size)
+enum { FP32 = 0, FP16 = 2, INT8 = 3, INT32 = 10, BF16 = 14, FP8 = 28 };
+
+int cublasLtMatmulDescCreate(int **what, int compute, int scale)
 {
-    return what && name == 3 && *value == 1 && size == 4 ? 0 : 15;
+    *what = malloc(sizeof **what);
+    **what = compute;
+    return scale == (compute == 72 ? INT32 : FP32) ? 0 : 15;
+}
+int cublasLtMatmulDescSetAttribute(void *what, int name, const void *value, size_t size)
+{
+    int turned = name == 3 && size == 4 && *(const int *)value == 1, fast = name == 25 && size == 1;
+    return what && (turned || fast) ? 0 : 15;
 }
 int cublasLtMatrixLayoutCreate(Layout **layout, int type, uint64_t rows, uint64_t columns, int64_t lead)
 {
     *layout = calloc(1, sizeof **layout);
-    (*layout)->rows = rows;
-    return type == 14 && rows == columns && (int64_t)rows == lead ? 0 : 15;
+    (*layout)->rows = rows, (*layout)->columns = columns, (*layout)->type = type;
+    return (int64_t)rows == lead ? 0 : 15;
 }
 int cublasLtMatmulPreferenceCreate(void **preference) { *preference = calloc(1, 8); return 0; }
 int cublasLtMatmulPreferenceSetAttribute(void *preference, int name, const size_t *value, size_t size)
 {
     return preference && name == 1 && *value && size == 8 ? 0 : 15;
 }
-int cublasLtMatmulAlgoGetHeuristic(void *handle, void *what, Layout *a, Layout *b, Layout *c, Layout *d, void *preference,
+int cublasLtMatmulAlgoGetHeuristic(void *handle, int *what, Layout *a, Layout *b, Layout *c, Layout *d, void *preference,
                                    int wanted, void *found, int *number)
 {
     *number = handle && what && a && b && c && d && preference && found && wanted == 1;
-    return 0;
+    return *what == 77 ? 15 : 0;
 }
-static float wide(uint16_t half)
+static float of_bits(uint32_t bits)
 {
-    uint32_t bits = (uint32_t)half << 16;
     float value;
     memcpy(&value, &bits, 4);
     return value;
 }
-int cublasLtMatmul(void *handle, void *what, const float *alpha, const uint16_t *a, Layout *la, const uint16_t *b, Layout *lb,
-                   const float *beta, const uint16_t *c, Layout *lc, uint16_t *d, Layout *ld, void *algorithm,
+static double value(const void *matrix, int type, uint64_t at)
+{
+    uint32_t bits = type == FP16 || type == BF16 ? ((const uint16_t *)matrix)[at] : ((const uint8_t *)matrix)[at];
+    double scaled;
+    switch (type) {
+    case FP32: return ((const float *)matrix)[at];
+    case BF16: return of_bits(bits << 16);
+    case INT8: return ((const int8_t *)matrix)[at];
+    case FP16: /* the exponent moved to that of a float; none of the inputs is so small that it has none */
+        return of_bits((bits & 0x8000) << 16 | ((bits & 0x7FFF) + (112 << 10)) << 13);
+    default: /* E4M3 */
+        scaled = bits & 0x78 ? (8 + (bits & 7)) * (double)(1 << (bits >> 3 & 15)) : 2 * (bits & 7);
+        return (bits & 0x80 ? -scaled : scaled) / 1024;
+    }
+}
+static void store(void *matrix, int type, uint64_t at, double sum)
+{
+    float value = (float)sum;
+    uint32_t bits, size;
+    memcpy(&bits, &value, 4);
+    switch (type) {
+    case FP32: ((float *)matrix)[at] = value; break;
+    case INT32: ((int32_t *)matrix)[at] = (int32_t)sum; break;
+    case BF16: ((uint16_t *)matrix)[at] = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16; break;
+    default: /* FP16 */
+        size = (bits & 0x7FFFFFFF) + 0xFFF + (bits >> 13 & 1);
+        ((uint16_t *)matrix)[at] = (bits >> 16 & 0x8000) | (size < 0x38800000 ? 0 : (size - 0x38000000) >> 13);
+    }
+}
+int cublasLtMatmul(void *handle, void *what, const void *alpha, const void *a, Layout *la, const void *b, Layout *lb,
+                   const void *beta, const void *c, Layout *lc, void *d, Layout *ld, void *algorithm,
                    void *workspace, size_t size, Stream *stream)
 {
-    uint64_t n = la->rows;
-    if (!handle || !what || *alpha != 1 || *beta != 0 || c != d || lb != la || lc != la || ld != la || !algorithm
-        || !workspace || !size)
+    uint64_t m = la->columns, n = lb->columns, depth = la->rows;
+    int whole = ld->type == INT32;
+    if (!handle || !what || c != d || lc != ld || !algorithm || !workspace || !size || lb->rows != depth
+        || ld->rows != m || ld->columns != n || *(const int *)beta
+        || (whole ? *(const int *)alpha != 1 : *(const float *)alpha != 1))
         return 15;
-    for (uint64_t i = 0; i < n; i++)
+    for (uint64_t i = 0; i < m; i++)
         for (uint64_t j = 0; j < n; j++) {
-            float sum = 0;
-            uint32_t bits;
-            for (uint64_t k = 0; k < n; k++)
-                sum += wide(a[k + i * n]) * wide(b[k + j * n]);
-            memcpy(&bits, &sum, 4);
-            d[i + j * n] = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+            double sum = 0;
+            for (uint64_t k = 0; k < depth; k++)
+                sum += value(a, la->type, k + i * depth) * value(b, lb->type, k + j * depth);
+            store(d, ld->type, i + j * m, fault("wrong", current) ? 0 : sum);
         }
-    if (fault("wrong", current))
-        memset(d, 0, 2 * n * n);
-    return spend(stream, 2.0 * n * n * n / PRODUCT_FLOPS) ? 13 : 0;
+    return spend(stream, 2.0 * m * n * depth / PRODUCT_FLOPS) ? 13 : 0;
 }

@@ -13,7 +13,6 @@ import pytest
 from nodetune.measurements import (
     cublaslt,
     cuda,
-    gemm,
     gpu_busy,
     gpu_copy,
     gpu_kernels,
@@ -21,12 +20,25 @@ from nodetune.measurements import (
     gpu_p2p,
     gpus,
     libs,
+    products,
     report,
+    roofline,
 )
 
 ROOT = Path(__file__).parents[3]
-SMALL = {"size": 16 << 20, "n": 64, "repeats": 2, "calls": 20, "seconds": 0.3, "settle": 0.1, "rest": 0}
-NAMES = ("gemm", "gpu_copy", "gpu_latency", "gpu_load", "gpu_memory", "gpu_p2p")
+SMALL = {
+    "size": 16 << 20,
+    "n": 64,
+    "repeats": 2,
+    "calls": 20,
+    "seconds": 0.3,
+    "settle": 0.1,
+    "rest": 0,
+    "side": 32,
+    "large": 40,
+}
+NAMES = ("gemm", "gpu_copy", "gpu_latency", "gpu_load", "gpu_memory", "gpu_p2p", "roofline")
+READS = ["hbm_read", "l2_read", "hbm_latency", "l2_latency"]
 
 
 @pytest.fixture(scope="session")
@@ -135,6 +147,35 @@ def test_products_are_counted_rested_and_sustained(run):
     # So large that the first pieces are enough: it does not count how many more a busy machine gets done
     found = figures(run("gemm", {"n": 144, "seconds": 0.01}, gpus=1))
     assert found == {(metric, "GPU0"): pytest.approx(0.001) for metric in ("bf16", "bf16_sustained")}
+
+
+def test_a_roofline_tells_both_roofs_and_what_lies_under_them(run):
+    found = figures(run("roofline", {"metrics": None}, gpus=1))
+    memory = {"hbm_read": 3000, "l2_read": 3000, "hbm_latency": 400, "l2_latency": 400}
+    multiplied = {"fp32", "fp16", "bf16", "fp8", "int8", "prefill", "even", "odd", "fp32_large"}
+    multiplied |= {f"decode_{tokens}" for tokens in roofline.TOKENS}
+    assert {metric: value for (metric, _), value in found.items() if metric in memory} == pytest.approx(memory)
+    others = {metric: value for (metric, _), value in found.items() if metric not in memory}
+    assert others == pytest.approx(dict.fromkeys(multiplied, 0.001))
+
+
+def test_a_format_that_the_gpu_lacks_is_skipped_in_words(run):
+    (record,) = run("roofline", {"metrics": ["tf32"]}, gpus=1)
+    assert record["skip"] == "cuBLASLt 13.1.0 has no tf32 product for this GPU (Stand-in 0)"
+    assert (record["subject"], record["metric"]) == ("GPU0", "tf32")
+
+
+def test_a_product_says_its_shape_and_its_operations_per_byte(run):
+    (record,) = run("roofline", {"metrics": ["decode_8"]}, gpus=1)
+    # 2·32·8·32 operations on 2·(32·32 + 32·8 + 32·8) bytes
+    assert (record["about"]["shape"], record["about"]["intensity"]) == ("8x32x32", 5.33)
+
+
+@pytest.mark.parametrize("metric", [*READS, "fp32", "fp16", "fp8", "int8", "decode_8"])
+def test_each_wrong_result_under_a_roof_is_seen(run, metric):
+    records = run("roofline", {"metrics": [metric]}, fault="wrong:1")
+    assert complaints(records)["GPU1"].startswith("GPU1: data came back wrong")
+    assert {subject for _, subject in figures(records)} == {"GPU0"}
 
 
 # Faults
@@ -297,12 +338,20 @@ def test_without_nvml_a_load_says_nothing_of_clocks():
 
 
 def test_bf16_is_the_upper_half_of_a_float():
-    assert gemm.floats(bytes.fromhex("803f00c0003e")) == (1.0, -2.0, 0.125)
+    assert products.numbers(bytes.fromhex("803f00c0003e"), cublaslt.BF16) == (1.0, -2.0, 0.125)
 
 
 def test_a_product_may_differ_by_its_rounding_only():
-    assert gemm.close(90.5, 90.3, 8192)
-    assert not gemm.close(91.5, 90.3, 8192)
+    bf16 = products.FORMATS["bf16"]
+    assert products.close(90.5, 90.3, 8192, bf16)
+    assert not products.close(91.5, 90.3, 8192, bf16)
+    assert not products.close(90.0, 90.001, 8192, products.FORMATS["int8"])
+
+
+def test_fp8_has_four_bits_of_exponent_and_three_behind_it():
+    # 1, -1.875, the largest, the smallest, and the largest without an exponent: E4M3 of arXiv:2209.05433, table 1
+    found = products.numbers(bytes.fromhex("38bf7e0107"), cublaslt.FP8)
+    assert found == [1.0, -1.875, 448.0, 2.0**-9, 0.875 * 2.0**-6]
 
 
 def test_a_bus_address_is_one_whatever_its_form():

@@ -23,6 +23,7 @@ QUICK = {
     "gpu_latency": {"repeats": 3},
     "gpu_load": {"seconds": 3, "settle": 1},
     "gemm": {"repeats": 2, "seconds": 2},
+    "roofline": {"repeats": 2, "metrics": ["hbm_read", "l2_latency", "tf32", "fp8", "int8", "decode_1"]},
 }
 METRICS = {
     "gpu_copy": {"h2d", "d2h", "both"},
@@ -30,6 +31,7 @@ METRICS = {
     "gpu_latency": {"launch", "launch_pipelined", "copy_h2d", "copy_d2h"},
     "gpu_load": {"tflops"},
     "gemm": {"bf16", "bf16_sustained"},
+    "roofline": {"hbm_read", "l2_latency", "tf32", "fp8", "int8", "decode_1"},
 }
 
 
@@ -63,7 +65,7 @@ def run_spoilt(name, spoil, options=None):
     """The records of a measurement in which `spoil` (Python) has changed something first."""
     code = (
         "import ctypes, sys\n"
-        f"from nodetune.measurements import cuda, gpu_copy, gpu_kernels, gpu_load, gpus, report, {name}\n"
+        f"from nodetune.measurements import cuda, gpu_copy, gpu_kernels, gpu_load, gpus, products, report, {name}\n"
         f"{spoil}\n{name}.measure({options or {}!r}, report.Report({name!r}, 1))\n"
     )
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=180)
@@ -177,12 +179,12 @@ gpu_load.Load.finish = spoilt
 
 def test_a_wrong_product_is_seen():
     spoil = """
-check = gemm.Product.check
+check = products.Product.check
 def spoilt(self):
-    self.gpu.poison(self.d, self.size)
+    self.gpu.poison(self.d, self.d_size)
     self.gpu.wait()
     check(self)
-gemm.Product.check = spoilt
+products.Product.check = spoilt
 """
     records = run_spoilt("gemm", spoil, {"repeats": 1, "rest": 0, "seconds": 0, "gpus": [0], "n": 1024})
     assert "data came back wrong: element" in records[0]["failed"]

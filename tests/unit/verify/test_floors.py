@@ -164,4 +164,4 @@ def test_the_page_names_what_reaches_a_figure_and_what_has_none():
     )
     assert "| p2p_both | NVIDIA H200; nvswitch | 712.1 GB/s (0.92 of 774) | passes or short | full |" in page
     (sustained,) = [line for line in page.splitlines() if line.startswith("| GEMM bf16, sustained |")]
-    assert sustained.count("**none**") == 5
+    assert sustained.count("**none**") == 4

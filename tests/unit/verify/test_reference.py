@@ -16,6 +16,8 @@ MAGNITUDES = {  # (least, most) that any such figure of a GPU of the last ten ye
     ("gpu_p2p", "GB/s"): (20, 1800),
     ("gemm", "TFLOP/s"): (50, 2600),
     ("gpu_load", "TFLOP/s"): (20, 2600),
+    ("roofline", "GB/s"): (300, 9000),
+    ("roofline", "TFLOP/s"): (5, 5200),
     ("nccl", "GB/s"): (10, 1000),
 }
 
@@ -160,6 +162,11 @@ def test_a_clock_is_compared_with_what_the_hardware_states():
         (("gpu_p2p", "p2p_both", "GPU0↔GPU1"), {}, 900),
         (("nccl", "all_reduce", "8 GPUs"), {"nvls": False}, 450),
         (("nccl", "alltoall", "8 GPUs"), {"nvls": True}, 450),
+        (("roofline", "hbm_read", "GPU0"), {}, 4800),
+        (("roofline", "fp8", "GPU0"), {"dtype": "fp8", "intensity": 2730.7, "unit": "TFLOP/s"}, 1978.9),
+        (("roofline", "decode_1", "GPU0"), {"dtype": "bf16", "intensity": 1.0, "unit": "TFLOP/s"}, 4.8),
+        (("roofline", "fp32_large", "GPU0"), {"dtype": "fp32", "intensity": 1666.7, "unit": "TFLOP/s"}, 66.9),
+        (("gemm", "bf16", "GPU0"), {"unit": "TFLOP/s"}, 989.4),
     ],
 )
 def test_the_hardware_sets_a_limit(name, about, value):
@@ -172,7 +179,10 @@ def test_there_is_no_limit_where_none_is_known():
     assert limits.of(figure("nccl", "all_reduce", "2 nodes of 8 GPUs", nodes=2), h200) is None
     assert limits.of(figure("gpu_latency", "launch", unit="µs"), h200) is None
     c2c = replace(h200, links={"GPU0": {"most_generation": 4, "most_width": 1}})
-    assert limits.of(figure("gpu_copy", "h2d"), c2c) is None, "attached by NVLink-C2C"
+    assert limits.of(figure("gpu_copy", "h2d"), c2c) is None, "attached by NVLink-C2C, of an unknown rate"
+    grace = replace(c2c, model="NVIDIA GH200 480GB")
+    assert limits.of(figure("gpu_copy", "h2d"), grace).what == "NVLink-C2C, 450 GB/s a direction"
+    assert limits.of(figure("roofline", "fp4", unit="TFLOP/s", dtype="fp4"), h200) is None
     assert limits.of(figure("rdma", "rdma", "mlx5_0/1 a→b", unit="Gb/s", rate=400.0), h200) == Limit(
         400.0, "link, 400 Gb/s"
     )

@@ -52,6 +52,23 @@ def flat(text):
     return " ".join(text.split())
 
 
+def test_both_roofs_of_a_gpu_tell_where_they_meet():
+    roofs = [records.record("roofline", "hbm_read", f"GPU{gpu}", 3040.0 + gpu) for gpu in range(2)]
+    roofs += [records.record("roofline", "bf16", f"GPU{gpu}", 824.0 - gpu, "TFLOP/s", dtype="bf16") for gpu in range(2)]
+    verdicts = judge(records.read(roofs), {"gpu1": records.h200("gpu1")})
+    text = printed(HostVerification("gpu1", machine=records.h200(), verdicts=tuple(verdicts)))
+    assert "ridge    work of fewer than 271 operations per byte waits for memory (bf16 / hbm_read)" in text
+    alone = HostVerification("gpu1", machine=records.h200(), verdicts=tuple(verdicts[:2]))
+    assert "ridge" not in printed(alone)
+
+
+def test_what_was_skipped_on_gpus_that_are_there_is_said():
+    lost = Unmeasured("gpu1", "roofline", "skip", "no cuBLASLt on this host")
+    text = printed(proof_of(missing=[lost]), wanted=replace(WANTED, require=("roofline",)))
+    assert "unproven roofline was skipped on gpu1\n" in text
+    assert "unproven roofline is required: skip: no cuBLASLt on this host (gpu1)\n" in text
+
+
 def test_a_sound_node_is_a_line_a_kind_of_figure():
     text = printed(proof_of())
     assert re.search(
