@@ -28,7 +28,7 @@ QUICK = {
 METRICS = {
     "gpu_copy": {"h2d", "d2h", "both"},
     "gpu_memory": {"device_copy"},
-    "gpu_latency": {"launch", "launch_pipelined", "copy_h2d", "copy_d2h"},
+    "gpu_latency": {"launch", "launch_pipelined", "launch_graph", "copy_h2d", "copy_d2h"},
     "gpu_load": {"tflops"},
     "gemm": {"bf16", "bf16_sustained"},
     "roofline": {"hbm_read", "l2_latency", "tf32", "fp8", "int8", "decode_1"},
@@ -95,6 +95,11 @@ def test_every_gpu_is_measured(name):
     assert all(record.get("samples") and min(record["samples"]) > 0 for record in records), records
     wanted = {(metric, f"GPU{number}") for metric in METRICS[name] for number in range(len(GPUS))}
     assert {(record["metric"], record["subject"]) for record in records} == wanted
+
+
+def test_a_graph_costs_less_per_kernel_than_single_launches():
+    found = {each["metric"]: min(each["samples"]) for each in run("gpu_latency", {"gpus": [0]})}
+    assert found["launch_graph"] < found["launch_pipelined"] < found["launch"]
 
 
 @two_gpus
