@@ -113,6 +113,16 @@ def test_every_pair_is_measured_both_ways_and_in_both_at_once():
 
 
 @two_gpus
+def test_all_links_of_a_gpu_carry_the_same():
+    records = run("nvlink")
+    assert {record["subject"] for record in records} == {f"GPU{number}" for number in range(len(GPUS))}
+    for record in records:
+        carried = record["about"]["carried"].values()
+        assert 98 < record["samples"][0] <= 100
+        assert min(carried) > 0.98 * max(carried) > 100
+
+
+@two_gpus
 def test_one_direction_of_one_pair_can_be_measured_again():
     records = run("gpu_p2p", {"repeats": 3, "only": ["GPU1→GPU0"], "both": False})
     assert [record["subject"] for record in records] == ["GPU1→GPU0"]
