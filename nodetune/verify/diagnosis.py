@@ -52,7 +52,7 @@ def _suspect(short: Verdict, every: Sequence[Verdict], machine: Machine) -> str:
         return _collective(short.figure, machine)
     if takes_two_hosts(name):
         return _hosts(short, alike)
-    return catalogue.of(name).suspect.format(gpu=subject, subject=subject)
+    return catalogue.of(name).suspect.format_map({**short.figure.about, "gpu": subject, "subject": subject})
 
 
 def _same_kind(one: Figure, other: Figure) -> bool:

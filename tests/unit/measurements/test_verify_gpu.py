@@ -132,7 +132,7 @@ def test_gpus_without_p2p_are_measured_through_the_host(run):
 
 def test_the_small_things_are_timed_on_every_gpu(run):
     records = run("gpu_latency")
-    metrics = ("launch", "launch_pipelined", "copy_h2d", "copy_d2h")
+    metrics = ("launch", "launch_pipelined", "launch_graph", "copy_h2d", "copy_d2h")
     assert set(figures(records)) == {(metric, gpu) for metric in metrics for gpu in ("GPU0", "GPU1")}
     assert all(value > 0 for value in figures(records).values())
     assert {(each["unit"], each["better"]) for each in records} == {("µs", "lower")}

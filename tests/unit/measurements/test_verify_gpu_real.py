@@ -28,7 +28,7 @@ QUICK = {
 METRICS = {
     "gpu_copy": {"h2d", "d2h", "both"},
     "gpu_memory": {"device_copy"},
-    "gpu_latency": {"launch", "launch_pipelined", "copy_h2d", "copy_d2h"},
+    "gpu_latency": {"launch", "launch_pipelined", "launch_graph", "copy_h2d", "copy_d2h"},
     "gpu_load": {"tflops"},
     "gemm": {"bf16", "bf16_sustained"},
     "roofline": {"hbm_read", "l2_latency", "tf32", "fp8", "int8", "decode_1"},
@@ -97,6 +97,11 @@ def test_every_gpu_is_measured(name):
     assert {(record["metric"], record["subject"]) for record in records} == wanted
 
 
+def test_a_graph_costs_less_per_kernel_than_single_launches():
+    found = {each["metric"]: min(each["samples"]) for each in run("gpu_latency", {"gpus": [0]})}
+    assert found["launch_graph"] < found["launch_pipelined"] < found["launch"]
+
+
 @two_gpus
 def test_every_pair_is_measured_both_ways_and_in_both_at_once():
     records = run("gpu_p2p", {"repeats": 3})
@@ -105,6 +110,16 @@ def test_every_pair_is_measured_both_ways_and_in_both_at_once():
     unordered = {f"{one}↔{other}" for at, one in enumerate(names) for other in names[at + 1 :]}
     assert {record["subject"] for record in records if record["metric"] == "p2p"} == ordered
     assert {record["subject"] for record in records if record["metric"] == "p2p_both"} == unordered
+
+
+@two_gpus
+def test_all_links_of_a_gpu_carry_the_same():
+    records = run("nvlink")
+    assert {record["subject"] for record in records} == {f"GPU{number}" for number in range(len(GPUS))}
+    for record in records:
+        carried = record["about"]["carried"].values()
+        assert 98 < record["samples"][0] <= 100
+        assert min(carried) > 0.98 * max(carried) > 100
 
 
 @two_gpus

@@ -141,8 +141,14 @@ TWO = replace(H200, gpus=2, numa_nodes=1)
 RECORDED = [
     *((H200, each) for each in records.read(list(of_nccl_tests()))),
     *((TWO, each) for each in records.read(list(of_two_gpus()))),
-    *((TWO, each) for each in records.recorded(1) if reference.shipped(each, TWO, None)),
+    *((TWO, each) for each in records.recorded(1) if (known := reference.shipped(each, TWO, None)) and known[1].proves),
 ]
+
+
+def test_a_launch_takes_tens_of_microseconds_at_most():
+    (usual,) = [each for each in records.recorded(1) if (each.metric, each.subject) == ("launch", "GPU0")]
+    slow = replace(usual, runs=((51.0, 55.0),))
+    assert (verdict(usual, TWO).status, verdict(slow, TWO).status) == (UNKNOWN, SHORT)
 
 
 @pytest.mark.parametrize(

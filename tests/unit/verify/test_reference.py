@@ -17,6 +17,8 @@ MAGNITUDES = {  # (least, most) that any such figure of a GPU of the last ten ye
     ("gemm", "TFLOP/s"): (50, 2600),
     ("gpu_load", "TFLOP/s"): (20, 2600),
     ("roofline", "GB/s"): (300, 9000),
+    ("nvlink", "%"): (90, 100),
+    ("gpu_latency", "µs"): (5, 200),
     ("roofline", "TFLOP/s"): (5, 5200),
     ("nccl", "GB/s"): (10, 1000),
 }
