@@ -70,18 +70,6 @@ class Calls:
     def _wait(self):
         self._raw["cuStreamSynchronize"](self.stream)
 
-    def graph(self):
-        """Return a function that does what `in_a_row` does, from a graph: what it costs without the CPU, in µs."""
-        start_all = self.gpu.graph(self.stream, lambda: [self._start() for _ in range(self.calls)])
-
-        def replayed():
-            start = time.perf_counter()
-            start_all()
-            self._wait()
-            return (time.perf_counter() - start) / self.calls * 1e6
-
-        return replayed
-
     def single(self, call):
         """Return the median time of single calls, in µs."""
         times = []
@@ -93,9 +81,20 @@ class Calls:
 
     def in_a_row(self):
         """Return the mean time of a launch when nothing waits for the result, in µs."""
-        start = time.perf_counter()
+        return self._mean(self._start_all)
+
+    def graph(self):
+        """Return a function that gives the same for launches from a graph, in which the CPU has no part."""
+        start_all = self.gpu.graph(self.stream, self._start_all)
+        return lambda: self._mean(start_all)
+
+    def _start_all(self):
         for _ in range(self.calls):
             self._start()
+
+    def _mean(self, start_all):
+        start = time.perf_counter()
+        start_all()
         self._wait()
         return (time.perf_counter() - start) / self.calls * 1e6
 
