@@ -25,7 +25,8 @@ def print_plan(stream: TextIO, prepared: Prepared) -> None:
     """Print the steps of this run as `nodetune plan` does, and the skipped ones."""
     from nodetune.report.text import plan
 
-    command = f"nodetune audit {proposed_options.text(prepared.request.connection)}"
+    asked = proposed_options.text(prepared.request.connection, selection=prepared.request.selection)
+    command = f"nodetune audit {asked}"
     judged = proposed_options.judged(prepared.request.selection)
     plan.print_plan(stream, prepared.without_skipped, ending="", judged=judged, command=command)
     apply.print_left(stream, prepared.skipped, len(prepared.plans) == 1)

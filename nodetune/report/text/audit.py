@@ -219,7 +219,7 @@ class Columns:
     def _told(self, line: Line, room: int) -> str:
         """Return the text of a line, in fewer words if it is long."""
         more = f"; other values on {text.count(line.others, 'host')}" if line.others else ""
-        if not self._check and line.parts:
+        if not self._check and line.parts and line.severity != UNKNOWN:
             more += f" (+{len(line.parts)})"
         return (line.text if cell_len(line.text + more) <= room else line.short) + more
 

@@ -13,8 +13,11 @@ from nodetune.remediation import plan as planning
 from nodetune.remediation.host_changes import PlannedChange
 from nodetune.remediation.host_view import FILES
 from nodetune.remediation.plan import HostPlan, edited
+from nodetune.report.sections import BROKEN, HAND
 from nodetune.report.text.host_names import named, unreached
 from nodetune.report.text.lines import Lines, console, short_reason, some
+
+FEW_MANUAL = 3
 
 Step = tuple[str, Finding]
 """Host and finding."""
@@ -148,6 +151,20 @@ class Printer:
             self._out.line(why, indent="             ")
 
     def _manual(self, manual: Mapping[str, tuple[Finding, list[str]]]) -> None:
+        """Print manual steps; for more than a few, the commands that print them."""
+        if len(manual) > FEW_MANUAL:
+            repairs = sum(found.repair for found, _ in manual.values())
+            for name, count in ((BROKEN, repairs), (HAND, len(manual) - repairs)):
+                if count:
+                    self._out.whole(
+                        ("manual   ", "yellow"),
+                        f"{plain_text.count(count, 'finding')}: ",
+                        (
+                            f"{self._command or 'nodetune audit'} --section {name}".replace("audit", "explain", 1),
+                            "green",
+                        ),
+                    )
+            return
         for check, (finding, hosts) in manual.items():
             where = "" if len(self._plans) == 1 else f"  {named(hosts)}"
             self._out.line(("manual   ", "yellow"), (check, "bold"), where)

@@ -139,7 +139,9 @@ def test_facts_of_now_and_of_a_bundled_machine_have_no_age(old):
 
 
 def test_all_fixes_are_those_of_the_selected_checks():
-    text = cli("audit", "--facts", MACHINE, "-s", "memory", "--ignore", "swap-*", columns=200).output
+    words = ("audit", "--facts", MACHINE, "-s", "memory", "--ignore", "swap-*")
+    assert f"low and info: nodetune audit --facts {MACHINE} -s memory --ignore 'swap-*' --full" in cli(*words).output
+    text = cli(*words, "--full", columns=200).output
     assert f"all fixes: nodetune plan --facts {MACHINE} -s memory --ignore 'swap-*'   why" in text
 
 
