@@ -62,9 +62,11 @@ class _GroupBy(deprecated.Split):
         return value in fleet_comparisons.WAYS or "." in value
 
 
-def _check_format(output_format: str, about: report.About, output: Path | None) -> None:
+def _check_format(output_format: str, about: report.About, output: Path | None, *, full: bool) -> None:
     if about.previous and output_format != "html":
         raise click.UsageError("--previous needs --format html (for other formats: nodetune diff BEFORE AFTER)")
+    if full and output_format != "text":
+        raise click.UsageError("--full needs --format text: other formats always have everything")
     if about.measurements and output_format != "html":
         raise click.UsageError("--measurements needs --format html")
     if output_format == "html" and output is None and sys.stdout.isatty():
@@ -133,7 +135,7 @@ def command(
         saved=request.facts_path is not None,
         full=full or len(known) <= FEW_CHECKS,
     )
-    _check_format(output_format, about, output)
+    _check_format(output_format, about, output, full=full)
     write = report.writer(output_format, about)
     results = run.run(request, selection, Terminal())
     summary = summarise(results)

@@ -219,18 +219,20 @@ class _Told:
         for mine in same[:alone]:
             yield self._made(mine)
         if rest := [member for mine in same[alone:] for member in mine]:
-            yield self._made(rest, len(rest) - len(same[alone]))
+            yield self._made(rest)
 
     def _key(self, result: HostResult, found: Finding) -> tuple[str, str]:
         told = self._line(result, found)
         return told.subject, told.text if self._hosts == 1 else told.short
 
-    def _made(self, members: Sequence[Member], others: int = 0) -> Line:
-        first, told = members[0][1], self._line(*members[0])
-        texts = {self._line(*member).text for member in members}
+    def _made(self, members: Sequence[Member]) -> Line:
+        first, told = members[0][1], [self._line(*member) for member in members]
+        subject, text, short = told[0].subject, told[0].text, told[0].short
+        if any(each.subject != subject for each in told):
+            subject = "several devices"
         parts = dict.fromkeys(id_ for result, _ in members for id_ in self._parts[id(result)].get(first.check, ()))
-        hosts = tuple(result.host for result, _ in members)
-        words = first.severity, first.check, told.subject, told.text if len(texts) == 1 else told.short, told.short
+        words = first.severity, first.check, subject, text if all(each.text == text for each in told) else short, short
+        hosts, others = tuple(result.host for result, _ in members), sum(each.short != short for each in told)
         return Line(*words, hosts, tuple(parts), others, tuple(members))
 
     def _line(self, result: HostResult, found: Finding) -> lines.Line:

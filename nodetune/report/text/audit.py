@@ -101,19 +101,19 @@ class Printer:
         count, severe = sum(summary.failing.values()), reversed(SEVERITIES)
         if not count:
             return [*parts, ("no findings", "green")]
-        also = f" of {text.count(count, 'cause')}" if count < self._report.findings else ""
-        parts += [(f"{text.count(self._report.findings, 'finding')}{also}", "bold"), ": "]
-        told = [(f"{summary.failing[each]} {each}", STYLE[each]) for each in severe if summary.failing.get(each)]
+        also = f" of {_counted(count, 'cause')}" if count < self._report.findings else ""
+        parts += [(f"{_counted(self._report.findings, 'finding')}{also}", "bold"), ": "]
+        told = [(f"{summary.failing[each]:,} {each}", STYLE[each]) for each in severe if summary.failing.get(each)]
         return [*parts, *(part for each in told for part in (each, ", "))][:-1]
 
     def _counted(self) -> str:
         """Return the counts of everything else."""
         statuses = self._report.summary.statuses
-        told = (f"{statuses[each]} {word}" for each, word in WORDS.items() if statuses.get(each))
+        told = (f"{statuses[each]:,} {word}" for each, word in WORDS.items() if statuses.get(each))
         return ", ".join(told) if self._report.summary.reached else ""
 
     def _section(self, section: Section) -> None:
-        counted = text.count(section.findings, "check" if section.name == UNKNOWN else "finding")
+        counted = _counted(section.findings, "check" if section.name == UNKNOWN else "finding")
         self._title(f"{self._named(section)} ({counted})")
         shown = self._shown(section)
         for line in shown:
@@ -170,7 +170,7 @@ class Printer:
     def _end(self, today: datetime.date) -> None:
         if self._report.lesser:
             self._out.gap()
-            self._out.whole((f"{self._report.lesser} low and info: ", ""), (self._report.full, "green"))
+            self._out.whole(f"{self._report.lesser:,} low and info: ", (self._report.full, "green"))
         if told := table_age(self._results, today):
             self._out.line((told, "dim"))
         if (
@@ -180,6 +180,10 @@ class Printer:
             and not self._commands.saved
         ):
             self._out.whole(("next  ", "dim"), (self._commands.verify(), "green"))
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 
 
 def _profile(result: HostResult) -> str:
