@@ -68,8 +68,10 @@ def test_all_checks_that_do_not_apply_are_only_counted():
 def test_proposed_commands_name_the_site_file(tmp_path):
     site = tmp_path / "site.yml"
     site.write_text("add:\n  - {id: site-motd, file: /etc/motd, accept: x}\n")
-    text = cli("audit", "--facts", MACHINE, "--site", site, "-p", "inference", columns=300).output
+    words = ("audit", "--facts", MACHINE, "--site", site, "-p", "inference")
     asked = f"--facts {MACHINE} -p inference --site {shlex.quote(str(site))}"
+    assert f"nodetune explain {asked} --section by-hand" in cli(*words).output
+    text = cli(*words, "--full", columns=300).output
     assert f"nodetune plan {asked}" in text
     assert f"nodetune explain ID -p inference --site {site}" in text
 
