@@ -91,14 +91,17 @@ def _commands(about: About) -> Commands:
 
 def _html(about: About) -> Write:
     from nodetune.report.html import page, previous
-    from nodetune.report.sections import Commands
 
     before, measured = previous.read(about.previous) if about.previous else None, None
     if about.measurements:
         from nodetune.report.html import measured as measured_page
 
         measured = measured_page.read(about.measurements)
-    commands = Commands(about.asked, about.selected, saved="--facts" in about.asked.split())
     return partial(
-        page.write, checks=about.checks, commands=commands, before=before, measured=measured, judged=about.judged
+        page.write,
+        checks=about.checks,
+        commands=_commands(about),
+        before=before,
+        measured=measured,
+        judged=about.judged,
     )

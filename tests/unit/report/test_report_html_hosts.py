@@ -5,6 +5,7 @@ from selenium_axe_python import Axe
 
 from nodetune.api.device import Device
 from nodetune.api.model import HostResult
+from nodetune.report import sections
 from tests.support.reporting import finding, fixable, judged, result
 from tests.unit.report.test_report_html import MACHINES, Page, browser, fleet, in_browser
 
@@ -48,7 +49,7 @@ def test_findings_are_ordered_by_who_acts_and_lesser_fold(page):
     assert page.texts(".acts h2, .lesser h2") == [
         "Broken: take it out of service 1 +1",
         "Apply can fix, nothing is interrupted 1",
-        "By hand 1",
+        "Manual work 1",
         "Unknown: could not be read 1",
         "Low and info 1",
     ]
@@ -56,10 +57,28 @@ def test_findings_are_ordered_by_who_acts_and_lesser_fold(page):
     assert not page.run("return document.querySelector('.lesser').open")
 
 
+@pytest.mark.parametrize("path", MACHINES, ids=lambda path: path.stem)
+def test_the_page_has_the_sections_of_the_text_report(page, path):
+    results = judged(path)
+    page.open(results)
+    report = sections.build(results, sections.Commands("-i prod"))
+    told = page.run(
+        "return [...document.querySelectorAll('.acts')].map((each) => [each.querySelector('h2').firstChild.textContent,"
+        "each.querySelector('.todo code').textContent,"
+        "[...each.querySelectorAll('.line .id')].map((id) => id.firstChild.textContent)])"
+    )
+    assert [(title, command) for title, command, _ in told] == [
+        (each.title.capitalize(), each.command) for each in report.sections
+    ]
+    for (*_, ids), each in zip(told, report.sections, strict=True):
+        assert sorted(set(ids)) == sorted({line.check for line in each.lines if each.name != sections.UNKNOWN})
+    assert len(page.texts(".lesser .line")) == report.lesser
+
+
 @pytest.mark.parametrize(
     ("entry", "address", "lines"),
     [
-        ("By hand 1", "#/?who=by-hand", ["raid-degraded"]),
+        ("Manual work 1", "#/?who=by-hand", ["raid-degraded"]),
         ("Low and info 1", "#/?who=lesser", ["dirty-limit-high"]),
         ("C critical 1", "#/?level=5", ["nvlink-down +1"]),
         ("L low 1", "#/?level=2", ["dirty-limit-high"]),

@@ -91,7 +91,7 @@ function explained(found) {
   const row = (name, value, ...more) => (value ? [h("dt", {}, name), h("dd", {}, typeof value === "string" ? unbroken(value) : value, more)] : null);
   return h("div", {class: "explained"},
     h("dl", {}, row("Finding", `${check.title}.`, found.gates && " It holds jobs."), row("Observed", found.observed), row("Wanted", found.wanted), row("Because", found.reason),
-      found.fix ? row("Fix", h("code", {}, unbroken(found.fix)), ` (${disruption(found)})`) : row("By hand", check.manual),
+      found.fix ? row("Fix", h("code", {}, unbroken(found.fix)), ` (${disruption(found)})`) : row("Manual fix", check.manual),
       row("More", linkToCheck(check))),
     h("dl", {}, row("Why", taught["Why it matters"] && prose(taught["Why it matters"])), row("Confirm", taught["Confirm manually"] && h("span", {class: "value"}, unbroken(taught["Confirm manually"]))),
       row("Side effects", found.fix && taught["Side effects of the fix"] && prose(taught["Side effects of the fix"]))));

@@ -19,7 +19,9 @@ const checks = data.checks.map((check) => ({...check, failing: [], unknown: [], 
 const areas = [...new Set(checks.map((check) => check.area))].sort();
 
 // By who acts, in the order of the report. The last is what could not be read.
-const SECTIONS = data.sections.map(([name, title, command]) => ({name, title, command, short: name[0].toUpperCase() + name.slice(1).replace("-", " ")}));
+const SECTIONS = data.sections.map(([name, title, command]) => ({
+  name, title, command, short: name.startsWith("apply") ? name[0].toUpperCase() + name.slice(1).replace("-", " ") : title.split(/[:,]/)[0],
+}));
 const BROKEN = 0, UNREAD = SECTIONS.length - 1;
 
 const findings = data.findings.map(([check, status, severity, observed, wanted, reason, fix, disruption, gates, cost, section, subject, line, parts]) => ({

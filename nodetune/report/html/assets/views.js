@@ -106,7 +106,7 @@ function checkTable(some, part) {
       h("td", {class: "broad"}, mostly(pairs)),
       h("td", {class: "wide"}, check.area),
       h("td", {class: "number"}, share(pairs.length, reached.length, check.level)),
-      h("td", {class: "wide"}, fixes ? disruption(fixes[1]) : check.failing[0][1].section === BROKEN ? "repair" : "by hand"));
+      h("td", {class: "wide"}, fixes ? disruption(fixes[1]) : check.failing[0][1].section === BROKEN ? "repair" : "manual"));
   }, part, "findings");
 }
 
