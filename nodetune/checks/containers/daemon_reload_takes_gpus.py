@@ -48,7 +48,7 @@ CHECK = Check(
     remedy=manual(
         "Run nvidia-ctk system create-dev-char-symlinks --create-all, and do the same at boot with a udev rule "
         '(ACTION=="add", DEVPATH=="/bus/pci/drivers/nvidia", RUN+="/usr/bin/nvidia-ctk system create-dev-char-symlinks '
-        '--create-all"); or configure the engine to use CDI'
+        '--create-all"); or configure the engine to use CDI.'
     ),
     severity="medium",
     name="GPU device links",

@@ -26,7 +26,7 @@ CHECK = Check(
     applies=(CONTAINERS, GPU_ON_PCI),
     remedy=manual(
         "Install nvidia-container-toolkit from NVIDIA's repository, then: nvidia-ctk runtime configure --runtime=docker (or "
-        "containerd, crio), and restart the engine. On Kubernetes the GPU Operator installs it"
+        "containerd, crio), and restart the engine. On Kubernetes the GPU Operator installs it."
     ),
     severity="medium",
     name="container toolkit",

@@ -18,7 +18,7 @@ CHECK = Check(
     remedy=manual(
         "Find the reason: dmesg | grep -i -e clocksource -e tsc. If "
         "/sys/devices/system/clocksource/clocksource0/available_clocksource still lists tsc: "
-        "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource. Otherwise update the firmware and reboot"
+        "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource. Otherwise update the firmware and reboot."
     ),
     severity="medium",
     name="clock source",

@@ -31,7 +31,7 @@ CHECK = Check(
     ),
     remedy=manual(
         "Install the headers of that kernel and build the driver for it: dkms autoinstall -k VERSION. Or install the "
-        "matching package (linux-modules-nvidia-BRANCH-VERSION). Then update its initramfs"
+        "matching package (linux-modules-nvidia-BRANCH-VERSION). Then update its initramfs."
     ),
     severity="high",
     name="next kernel",

@@ -36,7 +36,7 @@ CHECK = Check(
     observe=too_old,
     needs=("host.kernel", "pci.gpus", "gpu.names"),
     accept=Empty("a kernel of a supported distribution"),
-    remedy=manual("Upgrade the node to a distribution release that the driver supports"),
+    remedy=manual("Upgrade the node to a distribution release that the driver supports."),
     severity="medium",
     name="kernel",
 )

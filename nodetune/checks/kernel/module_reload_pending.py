@@ -30,6 +30,6 @@ CHECK = Check(
     observe=replaced,
     needs=("modules.versions",),
     accept=Empty("the installed module is loaded"),
-    remedy=manual("Drain the node and reboot, or reload the module when nothing uses it"),
+    remedy=manual("Drain the node and reboot, or reload the module when nothing uses it."),
     severity="medium",
 )

@@ -39,7 +39,8 @@ CHECK = Check(
     applies=(KUBELET, GPU),
     remedy=manual(
         "Read the log of the device plugin's pod on this node (kubectl -n NAMESPACE logs POD): it names the unhealthy GPUs. "
-        "If there is no such pod, install the GPU Operator or NVIDIA's device plugin, and set its node selector's label"
+        "If there is no such pod, install the GPU Operator or NVIDIA's device plugin, and give this node the label that the "
+        "plugin's node selector names (kubectl -n NAMESPACE get daemonset)."
     ),
     severity="high",
     name="GPUs in the kubelet",

@@ -28,7 +28,7 @@ CHECK = Check(
     accept=AtMost(10),
     unit="a day",
     remedy=manual(
-        "Monitor the errors with rasdaemon (ras-mc-ctl --errors). Plan to reseat the named module, then to replace it"
+        "Monitor the errors with rasdaemon (ras-mc-ctl --errors). Plan to reseat the named module, then to replace it."
     ),
     severity="medium",
     cost="hardware",

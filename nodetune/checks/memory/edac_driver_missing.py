@@ -21,7 +21,7 @@ CHECK = Check(
     applies=(BARE_METAL, When("host.arch", Equals("x86_64"), "on this CPU the firmware counts memory errors")),
     remedy=manual(
         "Load the driver of the platform: modprobe amd64_edac, i10nm_edac, skx_edac or (firmware first) ghes_edac; "
-        "some kernels keep them in linux-modules-extra"
+        "some kernels keep them in linux-modules-extra."
     ),
     severity="info",
     name="EDAC",

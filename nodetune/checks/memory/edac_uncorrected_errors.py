@@ -15,7 +15,7 @@ CHECK = Check(
     accept=Equals(0),
     remedy=repair(
         "Drain the node. Find the slot with ras-mc-ctl --errors and the BMC's event log, and replace that module. "
-        "A reboot resets the counters"
+        "A reboot resets the counters."
     ),
     severity="high",
     name="uncorrected errors",

@@ -30,6 +30,6 @@ CHECK = Check(
     needs=("memory.free_blocks", "memory.total_kb"),
     accept=AtLeast(10),
     unit="% of free memory",
-    remedy=manual("On an idle node: echo 1 > /proc/sys/vm/compact_memory. If that does not help, reboot"),
+    remedy=manual("On an idle node: echo 1 > /proc/sys/vm/compact_memory. If that does not help, reboot."),
     severity="low",
 )

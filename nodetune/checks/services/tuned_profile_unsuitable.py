@@ -44,7 +44,7 @@ CHECK = Check(
     observe=observe,
     accept=OneOf(list(BASES)),
     remedy=manual(
-        "tuned-adm profile hpc-compute (or accelerator-performance, throughput-performance; in a guest virtual-guest)"
+        "tuned-adm profile hpc-compute (or accelerator-performance, throughput-performance; in a guest virtual-guest)."
     ),
     severity="low",
     name="tuned profile",

@@ -24,8 +24,9 @@ CHECK = Check(
     accept=Empty("a prolog, or a HealthCheckProgram with an interval"),
     applies=(SLURM,),
     remedy=manual(
-        "Write into slurm.conf: HealthCheckProgram=PATH, HealthCheckInterval=300, HealthCheckNodeState=ANY,CYCLE "
-        "(the program drains: scontrol update nodename=$SLURMD_NODENAME state=drain reason=...), then: scontrol reconfigure"
+        "nodetune guard install -i HOSTS -b sets a prolog and a health check. Or, for another program, write into "
+        "slurm.conf: HealthCheckProgram=PATH, HealthCheckInterval=300, HealthCheckNodeState=ANY,CYCLE (the program drains: "
+        "scontrol update nodename=$SLURMD_NODENAME state=drain reason=...), then: scontrol reconfigure"
     ),
     severity="medium",
     name="Slurm health check",

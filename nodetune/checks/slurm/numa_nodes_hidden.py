@@ -30,7 +30,7 @@ CHECK = Check(
     applies=(SLURM, GPU_ON_PCI),
     remedy=manual(
         "Consider SlurmdParameters=numa_node_as_socket with the line that slurmd -C --parameters=numa_node_as_socket "
-        "prints, on all nodes of this kind; then restart slurmctld and slurmd"
+        "prints, on all nodes of this kind; then restart slurmctld and slurmd."
     ),
     severity="info",
     name="sockets in Slurm",

@@ -23,7 +23,7 @@ CHECK = Check(
     accept=Equals("cgroup"),
     applies=(SLURM,),
     remedy=manual(
-        "Write ProctrackType=proctrack/cgroup into slurm.conf. With no jobs running, restart slurmctld and all slurmd"
+        "Write ProctrackType=proctrack/cgroup into slurm.conf. With no jobs running, restart slurmctld and all slurmd."
     ),
     severity="medium",
     name="ProctrackType",

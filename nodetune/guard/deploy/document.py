@@ -36,6 +36,7 @@ def _guard(guard: Guard) -> dict[str, Any]:
     return {
         "installed": dict(guard.installed) or None,
         "last_run": _last_run(*guard.last_run) if guard.last_run else None,
+        "last_reason": guard.last_reason,
         "inconclusive_runs": guard.inconclusive_runs,
         "blind_runs": guard.inconclusive_runs,
         "drain_is_ours": guard.ours,

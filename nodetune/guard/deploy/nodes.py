@@ -12,7 +12,7 @@ from nodetune.api.model import Finding, HostResult
 from nodetune.audit.selection import Selection
 from nodetune.config import profile
 from nodetune.foundation.exit_codes import INCOMPLETE, OK
-from nodetune.guard.deploy import gres, node_changes, policy
+from nodetune.guard.deploy import gres, node_changes, node_state, policy
 from nodetune.guard.deploy.paths import POLICY, SERVICE, UNITS
 from nodetune.guard.deploy.request import PolicySettings
 from nodetune.hosts.target import Target
@@ -36,7 +36,7 @@ class Installed(Selection):
     """Only the facts about the installed guard."""
 
     def facts(self) -> set[str]:
-        return set(FACTS)
+        return {*FACTS, *node_state.FACTS}
 
 
 @dataclass(frozen=True)

@@ -88,4 +88,3 @@ class ResumeRequest:
     connection: ConnectionOptions = built()
     selection: Selection = built()
     nodes: tuple[str, ...] = ()
-    dry_run: bool = False

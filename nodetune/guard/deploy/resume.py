@@ -73,13 +73,17 @@ class Judging(Selection):
         return super().facts() | node_state.FACTS | self.besides
 
 
-def run(request: ResumeRequest, show: Show) -> Iterator[Fate]:
-    """Resume nodes, and yield what happens to each. Raise ClusterError."""
+def prepare(request: ResumeRequest, show: Show) -> list[tuple[Drained | Fate, Fate]]:
+    """Decide about the nodes that the guard may have drained; change nothing. Raise ClusterError."""
+    drained = {node.name: node for node in cluster.nodes(cluster.here(), request.nodes) if drain.claimed(node)}
+    return _judged(drained, request, show) if drained else []
+
+
+def carry_out(judged: Iterable[tuple[Drained | Fate, Fate]]) -> Iterator[Fate]:
+    """Resume the nodes that may come back, and yield what happens to each node."""
     slurm = cluster.here()
-    drained = {node.name: node for node in cluster.nodes(slurm, request.nodes) if drain.claimed(node)}
-    for looked, fate in _judged(drained, request, show) if drained else ():
-        resumes = fate.state == MAY and not request.dry_run
-        yield _resumed(slurm, looked, fate) if resumes and isinstance(looked, Drained) else fate
+    for looked, fate in judged:
+        yield _resumed(slurm, looked, fate) if fate.state == MAY and isinstance(looked, Drained) else fate
 
 
 def _judged(drained: Mapping[str, Node], request: ResumeRequest, show: Show) -> list[tuple[Drained | Fate, Fate]]:

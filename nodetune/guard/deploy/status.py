@@ -22,7 +22,8 @@ class Guard:
     """The report of a reachable node.
 
     `installed`: version, profile, mode and act (empty: no policy); `last_run`: Unix seconds, job and verdict; `ours`:
-    whether the guard drained the node; `held`: the job and the reason that its drain by Slurm does not have yet.
+    whether the guard drained the node; `held`: the job and the reason that its drain by Slurm does not have yet;
+    `last_reason`: what failed in the last run.
     """
 
     installed: Mapping[str, str] = field(default_factory=dict)
@@ -30,6 +31,7 @@ class Guard:
     inconclusive_runs: int = 0
     ours: bool = False
     held: tuple[str, str] | None = None
+    last_reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,4 +76,5 @@ def _guard(node: Node, facts: HostFacts) -> Guard:
         node_state.inconclusive_runs(facts),
         bool(notes),
         (text.plain(str(held.get("job")), 20), text.plain(str(held.get("reason")), 200)) if held else None,
+        text.plain(node_state.last_reason(facts), 200),
     )

@@ -7,13 +7,15 @@ from typing import Any
 
 from nodetune.audit import auditor
 from nodetune.audit import hosts as audit_hosts
+from nodetune.foundation import text as plain_text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
 from nodetune.foundation.stage_output import Show, Silent
-from nodetune.guard.deploy import slurm_conf
+from nodetune.guard.deploy import cluster, node_state, slurm_conf
 from nodetune.guard.deploy.node_changes import detach, remove
 from nodetune.guard.deploy.nodes import GuardedHosts, GuardedNode, Installed, NodeAnswer, guarded_hosts
 from nodetune.guard.deploy.playbooks import GuardPlaybooks, GuardReport, recorded
 from nodetune.guard.deploy.request import UninstallRequest
+from nodetune.guard.node import drain
 from nodetune.remote.selected_hosts import selected_hosts
 
 
@@ -21,6 +23,21 @@ def prepare(request: UninstallRequest, show: Show) -> GuardedHosts:
     """Look at what is installed on hosts."""
     targets = selected_hosts(request.connection, show.detail)
     return guarded_hosts(targets, auditor.by_name(audit_hosts.probe_hosts(targets, Installed(), request.connection)))
+
+
+def drained(hosts: GuardedHosts) -> tuple[list[str], bool]:
+    """Return the nodes of Slurm that the guard drained, and whether Slurm was asked: else they were, and may still be."""
+    noted: dict[str, list[Mapping[str, Any]]] = {}
+    for node in hosts.nodes:
+        for each in node_state.notes(node.facts):
+            noted.setdefault(plain_text.plain(str(each.get("node"))), []).append(each)
+    if not noted:
+        return [], True
+    try:
+        known = cluster.nodes(cluster.here(), ())
+    except cluster.ClusterError:
+        return sorted(noted), False
+    return [each.name for each in known if each.out_of_service and drain.ours(each, noted.get(each.name, ()))], True
 
 
 def dry_run(request: UninstallRequest, hosts: GuardedHosts) -> GuardReport:

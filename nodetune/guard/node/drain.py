@@ -15,9 +15,9 @@ from typing import Any
 
 from nodetune.foundation import text as plain_text
 from nodetune.guard.node import records
+from nodetune.guard.node.records import PREFIX
 from nodetune.guard.node.scontrol import Node, ScontrolError, Slurm
 
-PREFIX = "nodetune: "
 OF_SLURM = re.compile(r"(Prolog|Epilog) error$")
 CLOCKS_SECONDS = 120
 """By how much the node's clock and slurmctld's may differ, and how long a drain may be under way."""

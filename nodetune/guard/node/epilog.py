@@ -133,7 +133,8 @@ def _tell(asked: Arguments, job: Job, decision: Decision, more: Mapping[str, Any
     data = {"program": "epilog", "verdict": decision.verdict, "job": job.id, "node": job.node, "gpus": list(job.gpus)}
     found = [log.as_data(each) for each in decision.blamed]
     log.log({**data, **more, "reason": decision.reason, "findings": found, **said})
-    records.heartbeat(asked.run, f"epilog: {decision.verdict}", job.id)
+    reason = decision.reason if decision.verdict == "fail" else ""
+    records.heartbeat(asked.run, f"epilog: {decision.verdict}", job.id, reason)
     kept = f"; the node stays in service: {more['why_not']}" if more["why_not"] else ""
     if decision.verdict == "inconclusive":
         say(f"nodetune: inconclusive: {decision.reason}")

@@ -112,7 +112,8 @@ def _act(asked: Arguments, chosen: policy.Policy, result: Mapping[str, Any]) -> 
 def _tell(asked: Arguments, result: Mapping[str, Any], explained: str) -> int:
     with suppress(OSError):  # without room for it, its age tells that something is wrong
         records.write(os.path.join(asked.run, RESULT), json.dumps(result) + "\n")
-    records.heartbeat(asked.run, f"health: {result['verdict']}", "")
+    reason = result["reason"] if result["verdict"] == "fail" else ""
+    records.heartbeat(asked.run, f"health: {result['verdict']}", "", reason)
     log.log({**result, "program": "health", "explained": explained})
     if explained:
         say(f"nodetune: {explained}")

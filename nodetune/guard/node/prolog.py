@@ -178,7 +178,8 @@ def _tell(asked: Arguments, job: Job, chosen: policy.Policy, decision: Decision,
             **{name: found for name, found in said.items() if found},
         }
     )
-    records.heartbeat(asked.run, "held" if held else decision.verdict, job.id)
+    reason = decision.reason if decision.verdict == "fail" else ""
+    records.heartbeat(asked.run, "held" if held else decision.verdict, job.id, reason)
     say(_line(job, decision, why_not, seconds))
     return _code(chosen, decision, held)
 

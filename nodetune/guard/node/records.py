@@ -20,6 +20,9 @@ COUNT = "blind"
 UNCOUNTED = "uncounted"
 """A folder with an empty file for each of these runs that the entry had no room to count."""
 
+PREFIX = "nodetune: "
+"""Begins the reasons that Slurm shows."""
+
 HELD = "held.json"
 """The newest failure record once more, by a name that can be asked for from elsewhere."""
 
@@ -94,10 +97,11 @@ def read(path: str, longest: int = 1 << 20) -> str:
         os.close(handle)
 
 
-def heartbeat(run: str, verdict: str, job: str) -> None:
-    """Write a heartbeat for monitoring: Unix seconds, job and verdict of the last run."""
+def heartbeat(run: str, verdict: str, job: str, reason: str = "") -> None:
+    """Write a heartbeat for monitoring: Unix seconds, job and verdict of the last run, and what failed."""
+    failed = f": {reason.removeprefix(PREFIX)}" if reason else ""
     try:
-        write(os.path.join(run, "heartbeat"), f"{int(time.time())} {job or '-'} {verdict}\n")
+        write(os.path.join(run, "heartbeat"), f"{int(time.time())} {job or '-'} {verdict}{failed}\n")
     except OSError:
         pass  # a missing heartbeat is what monitoring looks for
 

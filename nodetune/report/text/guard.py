@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
@@ -85,6 +86,16 @@ def print_changes(stream: TextIO, report: GuardReport) -> None:
         names = nodeset.fold(report.called)
         text = f"Slurm still calls the guard on {names}: scontrol reconfigure, then uninstall again"
         out.line(("left      ", "yellow"), text)
+
+
+def print_drained(stream: TextIO, nodes: Sequence[str], known: bool, asked: str) -> None:
+    """Print the nodes that stay drained without the guard, and what resumes them. `known`: Slurm says so."""
+    if nodes:
+        names = nodeset.fold(nodes)
+        told = "drained by the guard, and stays so" if known else "drained by the guard, and may still be so"
+        out, command = Lines(console(stream)), f"nodetune guard resume {asked}".rstrip()
+        out.line(("drained   ", "yellow"), (names, "bold"), f"  {told}; once its checks pass:", hang=INDENT)
+        out.whole((f"{command} {shlex.quote(names)}", "green"), indent=INDENT)
 
 
 def _print_problems(stream: TextIO, report: GuardReport) -> None:
@@ -219,9 +230,13 @@ def print_status(stream: TextIO, found: Sequence[Status], asked: str) -> None:
     for row in rows:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         stream.write(f"{line.rstrip()}\n")
+    out = Lines(console(stream))
+    told = ((each.guard.last_reason, each.name) for each in found if each.guard and each.guard.last_reason)
+    for reason, names in by_key(told).items():
+        out.line(("failed    ", "bold red"), (nodeset.fold(names), "bold"), f"  {reason}", hang=INDENT)
     lost = [(*each.problem.partition(": ")[::2], each.name) for each in found if each.guard is None]
     failures = [(state, name, why) for state, why, name in lost if why]
-    unreached(Lines(console(stream)), failures, f"nodetune audit {asked}")
+    unreached(out, failures, f"nodetune audit {asked}")
 
 
 def _row(one: Status) -> tuple[str, ...]:

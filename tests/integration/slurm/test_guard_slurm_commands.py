@@ -82,7 +82,7 @@ def test_resume_resumes_only_fixed_nodes_that_the_guard_drained(cluster):
     drain_by_guard(cluster, "n01")
     drain_by_hand(cluster, "n02", "bad DIMM, ticket 4711")
     drain_by_hand(cluster, "n03", LOST)
-    code, said = nodetune(cluster, "resume")
+    code, said = nodetune(cluster, "resume", "--yes")
     assert code == 1
     assert "n01: stays drained: gpu-lost: GPU0: NVML: GPU is lost (by its installed policy, profile training)" in said
     assert "; next: nodetune explain gpu-lost" in said
@@ -97,6 +97,9 @@ def test_resume_resumes_only_fixed_nodes_that_the_guard_drained(cluster):
     told = documents.valid_by_its_own_word(said)
     assert [(each["name"], each["state"]) for each in told["nodes"]] == [("n01", "may come back"), ("n03", "stays")]
     code, said = nodetune(cluster, "resume")
+    assert (code, "confirmation needs a terminal: use --yes" in said) == (2, True), said
+    assert "DRAIN" in cluster.state("n01")
+    code, said = nodetune(cluster, "resume", "--yes")
     assert (code, "n01: back in service" in said) == (0, True), said
     assert [("DRAIN" in cluster.state(node)) for node in cluster.nodes] == [False, True, True]
     assert cluster.reason("n02") == "bad DIMM, ticket 4711"
@@ -107,7 +110,7 @@ def test_a_drain_is_still_ours_after_a_reboot_has_emptied_run(cluster):
     (cluster.of_node("n01") / guarded.RUN / "drained.json").unlink()
     cluster.control("n01")
     drain_by_hand(cluster, "n02", LOST)
-    code, said = nodetune(cluster, "resume", "n01", "n02")
+    code, said = nodetune(cluster, "resume", "--yes", "n01", "n02")
     assert (code, "n01: back in service" in said) == (0, True), said
 
 
@@ -115,7 +118,7 @@ def test_a_reason_that_somebody_took_over_is_theirs(cluster):
     drain_by_guard(cluster, "n01")
     cluster.run("scontrol", "update", "NodeName=n01", "Reason=vendor is coming on Monday")
     cluster.control("n01")
-    assert nodetune(cluster, "resume", "n01") == (0, "no node is drained by the guard\n")
+    assert nodetune(cluster, "resume", "--yes", "n01") == (0, "no node is drained by the guard\n")
     assert cluster.reason("n01") == "vendor is coming on Monday"
 
 
@@ -154,12 +157,12 @@ def test_a_hold_is_the_guards_before_its_reason_is_written(cluster):
     assert (first["reason"], first["guard"]["drain_is_ours"]) == ("Prolog error", True)
     assert first["guard"]["held"] == {"job": job, "reason": LOST}
     assert (second["guard"]["drain_is_ours"], second["guard"]["held"]) == (False, None)
-    code, said = nodetune(cluster, "resume")
+    code, said = nodetune(cluster, "resume", "--yes")
     assert code == 1
     assert "n01: stays drained: gpu-lost: GPU0: NVML: GPU is lost (by its installed policy" in said
     assert "n02: stays drained: the node has no record of this drain (Prolog error)" in said
     cluster.control("n01")
-    code, said = nodetune(cluster, "resume")
+    code, said = nodetune(cluster, "resume", "--yes")
     assert (code, "n01: back in service" in said) == (0, True), said
     assert "DRAIN" in cluster.state("n02")
 
@@ -179,7 +182,7 @@ def test_on_the_node_itself_status_and_resume_need_no_login(cluster):
     code, said = cluster.call(*words, "status", "n01")
     assert row((code, said), "n01").endswith(f"  ours: {LOST}")
     cluster.control("n01")
-    code, said = cluster.call(*words, "resume", "n01")
+    code, said = cluster.call(*words, "resume", "--yes", "n01")
     assert (code, "n01: back in service" in said) == (0, True), said
 
 
@@ -196,7 +199,7 @@ def test_a_node_that_cannot_be_reached_stays_as_it_is(cluster):
     kept = python.read_text()
     python.write_text("#!/bin/sh\nexit 127\n")
     try:
-        code, said = nodetune(cluster, "resume")
+        code, said = nodetune(cluster, "resume", "--yes")
         assert (code, "n01: stays drained: not reached" in said) == (3, True), said
     finally:
         python.write_text(kept)
@@ -222,7 +225,7 @@ def test_resume_judges_a_node_by_its_own_policy(cluster):
         cluster.wait_until(lambda node=node: "site-marked" in cluster.reason(node), f"{node} is drained")
     (cluster.of_node("n01") / mark[1:]).write_text("well\n")
     cluster.control("n01", "lost@0=1")  # which this policy does not gate on
-    code, said = nodetune(cluster, "resume", "n01", "n02")
+    code, said = nodetune(cluster, "resume", "--yes", "n01", "n02")
     assert (code, "n01: back in service" in said) == (1, True), said
     assert "n02: stays drained: site-marked: sick" in said
     for node in ("n01", "n02"):
@@ -235,7 +238,7 @@ def test_a_policy_that_cannot_be_used_keeps_its_node_drained(cluster):
     drain_by_hand(cluster, "n02", LOST)
     cluster.write_policy("n01", lambda data: data.pop("mode"))
     try:
-        code, said = nodetune(cluster, "resume")
+        code, said = nodetune(cluster, "resume", "--yes")
         assert (code, "n01: stays drained: /etc/nodetune/guard.json cannot be used: mode is missing" in said) == (
             3,
             True,

@@ -9,6 +9,8 @@ import pytest
 import yaml
 
 from nodetune import checks
+from nodetune.audit import explain
+from nodetune.checks import fleet_comparisons
 from nodetune.probe import cmdline, read
 
 STEPS = {check.id: check.remedy.steps for check in checks.load_all() if check.remedy.kind == "manual"}
@@ -120,3 +122,30 @@ def test_a_printed_mtu_is_taken_by_a_link():
     command = re.search(r"ip link set LINK mtu 9000", STEPS["ethernet-mtu-small"])[0].replace("LINK", "b0")
     done = shell(f"unshare -n bash -ec 'ip link add b0 type bridge; {command}; ip -o link show b0'")
     assert "mtu 9000" in done.stdout, done.stderr
+
+
+EVERY = {**STEPS, **{name: each.as_check().remedy.steps for name, each in fleet_comparisons.every().items()}}
+OPEN_END = re.compile(r"(?:[,;:-]|\b(?:a|an|and|as|at|by|for|from|if|in|its|of|or|the|then|to|with))$")
+
+
+@pytest.mark.parametrize("check", EVERY)
+def test_manual_steps_are_whole_sentences(check):
+    """They end with a full stop, or with something to paste: otherwise nobody knows whether the text was cut off."""
+    steps = EVERY[check]
+    last = re.split(r"[.;] |\n", steps)[-1]
+    pasted = commands(last) or re.search(r"[:=/]|&&", last)
+    assert steps.endswith(".") or pasted, f"it ends in mid-sentence: {last}"
+    assert pasted or not OPEN_END.search(steps), f"it ends in mid-sentence: {last}"
+    assert steps.count("(") == steps.count(")"), "a bracket is left open"
+    assert steps.count('"') % 2 == 0, "a quotation is left open"
+
+
+EXPLAINED = [*checks.load_all(), *(each.as_check() for each in fleet_comparisons.every().values())]
+
+
+@pytest.mark.parametrize("check", EXPLAINED, ids=lambda check: check.id)
+def test_the_sections_of_a_check_are_whole_sentences(check):
+    told = explain.explain(check).sections
+    for head in ("Why it matters", "Healthy exception", "Does not gate", "Side effects of the fix"):
+        assert told.get(head, "Absent.").endswith((".", ".)")), f"{head} ends in mid-sentence: {told[head][-60:]}"
+    assert check.title.strip(), "it has no title"

@@ -92,6 +92,7 @@ def test_in_observe_mode_no_job_is_held_and_nothing_is_on_record(node):
     assert ended.code == 0
     assert ended.said.endswith("; the job runs: the mode is observe\n")
     assert os.listdir(node.run_folder / "failed") == []
+    assert node.read("heartbeat").split(None, 2)[2].strip() == "fail: gpu-lost: GPU0: NVML: GPU is lost"
 
 
 def test_a_kill_switch_that_only_the_policy_names_works_too(node):

@@ -1,5 +1,6 @@
 """Whose drain a node has, by what the guard left on it, before and after Slurm's own reason was replaced."""
 
+import io
 import json
 import socket
 import time
@@ -7,10 +8,13 @@ import time
 import pytest
 
 from nodetune.api.model import Absent, HostFacts, HostResult, Value
-from nodetune.guard.deploy import cluster, node_state, resume, status
+from nodetune.guard.deploy import cluster, document, node_state, resume, status, uninstall
+from nodetune.guard.deploy.nodes import GuardedHosts, GuardedNode
 from nodetune.guard.deploy.paths import POLICY
 from nodetune.guard.node.scontrol import Node
 from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.report.text import guard as text_guard
+from tests.support import documents
 
 NOW = int(time.mktime(time.strptime("2026-11-21T10:00:00", "%Y-%m-%dT%H:%M:%S")))
 REASON = "nodetune: gpu-lost: GPU0: NVML: GPU is lost"
@@ -61,6 +65,52 @@ def test_a_drain_by_slurm_without_a_held_job_is_not_ours(name):
 def test_a_reason_that_is_written_meanwhile_stays_the_guards():
     drained = resume.look(node(), probed())
     assert resume.drain.ours(node(REASON), drained.notes)
+
+
+@pytest.mark.parametrize(
+    ("beat", "verdict", "reason"),
+    [
+        (f"7 fail: {REASON[10:]}", "fail", REASON[10:]),
+        (f"- health: fail: {REASON[10:]}", "health: fail", REASON[10:]),
+        (f"7 held: {REASON[10:]}", "held", REASON[10:]),
+        ("7 fail", "fail", ""),
+        ("7 pass again", "pass again", ""),
+        ("- health: blind", "health: inconclusive", ""),
+    ],
+)
+def test_status_says_which_check_failed_and_its_value(beat, verdict, reason):
+    result = probed()
+    result.facts.facts[f"file.{node_state.HEARTBEAT}"] = Value(f"{NOW} {beat}\n")
+    found = status.of(Node("NodeName=n01 State=IDLE"), result)
+    assert (found.guard.last_run[2], found.guard.last_reason) == (verdict, reason)
+    stream = io.StringIO()
+    text_guard.print_status(stream, [found], "")
+    assert (f"failed    n01  {reason}" in stream.getvalue()) == bool(reason)
+    (told,) = documents.valid("slurm-status", document.status([found]))["nodes"]
+    assert told["guard"]["last_reason"] == reason
+
+
+@pytest.mark.parametrize(
+    ("reason", "drained"),
+    [(REASON, ["n01"]), ("bad DIMM", []), (None, ["n01"])],
+)
+def test_an_uninstall_names_the_nodes_that_the_guard_drained(tmp_path, monkeypatch, reason, drained):
+    """By Slurm's word where this machine can ask it; else by the node's records, which outlive a drain."""
+    tool = tmp_path / "scontrol"
+    monkeypatch.setattr(cluster.shutil, "which", lambda *_, **__: str(tool) if tool.exists() else None)
+    if reason:
+        line = f"NodeName=n01 State=IDLE+DRAIN Reason={reason} [root@2026-11-21T10:00:00]"
+        tool.write_text(f"#!/bin/sh\necho '{line}'\n")
+        tool.chmod(0o755)
+    result = probed("")
+    result.facts.facts[f"file.{node_state.NOTES[1]}"] = Value(json.dumps(HELD))
+    hosts = GuardedHosts([], [GuardedNode(result)], [])
+    found = uninstall.drained(hosts)
+    assert found == (drained, reason is not None)
+    stream = io.StringIO()
+    text_guard.print_drained(stream, *found, "-i prod -b")
+    assert ("nodetune guard resume -i prod -b n01" in stream.getvalue()) == bool(drained)
+    assert ("may still be so" in stream.getvalue()) == (reason is None)
 
 
 def test_only_the_local_node_is_read_without_a_connection():

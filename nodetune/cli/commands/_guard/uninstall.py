@@ -33,7 +33,9 @@ def command(request: UninstallRequest, dry_run: bool, yes: bool) -> int:
     """
     settings.announce()
     hosts = uninstall.prepare(request, Terminal())
-    guard.print_not_reached(sys.stdout, hosts.lost, proposed_options.text(request.connection))
+    asked = proposed_options.text(request.connection)
+    guard.print_not_reached(sys.stdout, hosts.lost, asked)
+    guard.print_drained(sys.stdout, *uninstall.drained(hosts), asked)
     if dry_run:
         would = uninstall.dry_run(request, hosts)
         guard.print_dry_run(sys.stdout, would)
