@@ -93,14 +93,8 @@ def _for_groups(waiver: Waiver, groups: frozenset[str]) -> list[Waiver]:
 
 
 def _ranks(site: Overlay, host: str) -> tuple[Rank, ...]:
-    """Return the inventory groups of a host. Raise FileError if the files need them and they are unknown."""
-    ranks = site.members.ranks.get(host)
-    if ranks is None and (uses := groups_in(site)):
-        raise FileError(
-            f"{site.file}: the file has values or waivers for the group {uses[0]}, whose hosts only an inventory "
-            "defines: give one with -i"
-        )
-    return ranks or ()
+    """Return the inventory groups of a host; a host of no inventory is in none."""
+    return site.members.ranks.get(host) or ()
 
 
 def groups_in(site: Overlay) -> list[str]:

@@ -261,7 +261,8 @@ def anonymous(facts: HostFacts) -> HostFacts:
     hidden = {
         name: _hidden(fact) if name.rpartition(".")[2] in _SECRET_NAMES else fact for name, fact in facts.facts.items()
     }
-    data = to_data(HostFacts("host", hidden, facts.about))
+    about = {name: value for name, value in facts.about.items() if name != "interpreter"}  # may have a user's name
+    data = to_data(HostFacts("host", hidden, about))
     return from_data(_scrubbed(data))
 
 

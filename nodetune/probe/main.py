@@ -131,6 +131,7 @@ def document(asked, seconds, most=0.0):
         "seconds": round(time.time() - start, 3),
         "uid": os.getuid(),
         "python": ".".join(str(part) for part in sys.version_info[:3]),
+        "interpreter": sys.executable or "",
     }
     return found
 

@@ -19,6 +19,7 @@ from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.lock import Lock
 from nodetune.provision.record import DONE, StageResult
 from nodetune.provision.request import ProvisionRequest
+from nodetune.remediation.ansible.inventory import as_probed
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ def check(request: ProvisionRequest, targets: Sequence[Target], lock: Lock) -> P
         if came[host].ok:
             decisions[host] = decision
     known = {host: facts for host, facts in found.items() if isinstance(facts, HostFacts)}
-    return Preflight(request, targets, lock, decisions, came, known)
+    probed = [as_probed(target, known.get(target.name)) for target in targets]
+    return Preflight(request, probed, lock, decisions, came, known)
 
 
 def seen(targets: Sequence[Target], request: ProvisionRequest, lock: Lock) -> dict[str, HostFacts | UnreachableError]:

@@ -16,6 +16,7 @@ from nodetune.hosts.target import Target
 from nodetune.remediation import document, plan_document, rollout
 from nodetune.remediation import outcomes as remediation_outcomes
 from nodetune.remediation.ansible.events import Outcome
+from nodetune.remediation.ansible.inventory import as_probed
 from nodetune.remediation.ansible.play import OnEvent
 from nodetune.remediation.batches import batches
 from nodetune.remediation.document import ApplyReport
@@ -95,7 +96,10 @@ def prepare(request: ApplyRequest, show: Show) -> Prepared:
 
 def planned(request: ApplyRequest, targets: Sequence[Target], results: Iterable[HostResult]) -> Prepared:
     """Decide what to do on hosts by the results of their audit. The selection of the request is a PlanSelection."""
-    return Prepared(request, targets, [rollout.prepare(each, request) for each in results])
+    found = list(results)
+    seen = {each.host: each.facts for each in found}
+    probed = [as_probed(target, seen.get(target.name)) for target in targets]
+    return Prepared(request, probed, [rollout.prepare(each, request) for each in found])
 
 
 def dry_run(prepared: Prepared, show: Show) -> tuple[dict[str, Outcome], int]:

@@ -15,6 +15,7 @@ from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target
 from nodetune.remediation.ansible import events, play
 from nodetune.remediation.ansible.events import Outcome
+from nodetune.remediation.ansible.inventory import as_probed
 from nodetune.remediation.ansible.play import OnEvent, PlayOptions
 from nodetune.remediation.host_operations import out_of_use
 from nodetune.remediation.request import RollbackRequest
@@ -126,7 +127,8 @@ def prepare(
     """Select the hosts; `limited`: the command line says on which of them. Raise RunError when none is left."""
     from nodetune.remote.selected_hosts import selected_hosts
 
-    targets = [target for target in selected_hosts(connection, show.detail) if target.name in hosts]
+    selected = [target for target in selected_hosts(connection, show.detail) if target.name in hosts]
+    targets = [as_probed(target, of.facts(target.name)) for target in selected]
     if not targets:
         raise RunError(f"run {of.id} has none of these hosts: its hosts are {', '.join(hosts[:10])}")
     left = [] if limited else sorted(set(hosts) - {target.name for target in targets})

@@ -16,6 +16,7 @@ from nodetune.guard.deploy import gres, node_changes, node_state, policy
 from nodetune.guard.deploy.paths import POLICY, SERVICE, UNITS
 from nodetune.guard.deploy.request import PolicySettings
 from nodetune.hosts.target import Target
+from nodetune.remediation.ansible.inventory import as_probed
 
 FACTS = ("own.files", "slurm.present", "slurm.config")
 FETCHED = ("/run/slurm/conf/", "/conf-cache/")
@@ -103,7 +104,9 @@ def guarded_hosts(targets: list[Target], results: Sequence[HostResult]) -> Guard
     lost = [each for each in results if not each.facts]
     why = "root is needed: log in as root, or use --become (-b)"
     lost += [HostResult(node.name, "not root", why) for node in nodes if node.uid]
-    return GuardedHosts(targets, [node for node in nodes if not node.uid], lost)
+    seen = {each.host: each.facts for each in results}
+    probed = [as_probed(target, seen.get(target.name)) for target in targets]
+    return GuardedHosts(probed, [node for node in nodes if not node.uid], lost)
 
 
 def new_policies(

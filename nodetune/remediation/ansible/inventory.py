@@ -5,14 +5,17 @@ Hosts are called h0, h1 … there: a host's own name may hold anything, and Ansi
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import yaml
 
+from nodetune.api.model import HostFacts
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.connection_options import SessionOptions
 from nodetune.hosts.target import Target, UnreachableError
@@ -27,6 +30,12 @@ _KEEP = ("-o", "ControlMaster=auto", "-o", "ControlPersist=60s", "-o", "ServerAl
 PROMPT_SECONDS = 30
 """How long sudo may at least take to ask or to let us in: Ansible's 12 are few for a busy host with accounts from a directory.
 Half of a host's own deadline where that is more: who gives slow hosts more time means sudo as well."""
+
+
+OLDEST = (3, 8)
+"""The oldest Python that every supported ansible-core runs its modules with."""
+
+_PATH = re.compile(r"/[A-Za-z0-9_.+/-]{1,200}")
 
 
 class _Name(str):
@@ -123,6 +132,18 @@ def _python(target: Target) -> str:
     if target.python != "python3":
         return target.python
     return sys.executable if target.connection == "local" and sys.executable else "auto_silent"
+
+
+def as_probed(target: Target, facts: HostFacts | None) -> Target:
+    """Return the target with the interpreter that the probe ran with, where Ansible can use that one.
+
+    A login may find a python3 that Ansible does not, such as a shim of pyenv on its PATH.
+    """
+    about = facts.about if facts else {}
+    path, version = str(about.get("interpreter")), re.match(r"(\d{1,4})\.(\d{1,4})", str(about.get("python")))
+    new = version and (int(version[1]), int(version[2])) >= OLDEST
+    named = target.python != "python3" or target.connection == "local"
+    return replace(target, python=path) if new and not named and _PATH.fullmatch(path) else target
 
 
 def _check(target: Target) -> None:

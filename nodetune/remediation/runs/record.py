@@ -138,6 +138,13 @@ class Run:
     def save_facts(self, facts: HostFacts) -> None:
         files.write(self._file("facts", facts.host, "json"), facts_document.dump(facts))
 
+    def facts(self, host: str) -> HostFacts | None:
+        """Return the facts that were saved of a host; None if there are none that can be read."""
+        try:
+            return facts_document.load(self._file("facts", host, "json"))
+        except facts_document.FactsError:
+            return None
+
     def save_changes(self, host: str, changes: Any) -> None:
         """Save what was sent to the host, in Ansible's form: a list of groups."""
         files.write(self._file("changes", host, "json"), files.as_json(changes))

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from nodetune.cli import main
+from tests.support.commandline import nodetune
 
 
 @pytest.fixture
@@ -92,11 +93,40 @@ def test_a_plan_of_saved_facts_has_the_values_of_the_group(cli, site, machine):
     assert "→ 1 GiB" in cli("plan", *machine, "--site", site(GROUPS), *CHECKS).output
 
 
-@pytest.mark.parametrize("given", [[], ["-i", "gpu[01-02]"]])
-def test_values_for_groups_take_an_inventory(cli, site, given):
-    done = cli("audit", "--site", site(GROUPS), *given)
-    assert done.exit_code == 2
-    assert "the group h200, whose hosts only an inventory defines: give one with -i" in done.output
+@pytest.mark.parametrize(
+    "given", [[], ["-i", "localhost"], ["--facts", "h200-x4"], ["-i", "127.0.0.[1-2]", "--timeout", "1"]]
+)
+def test_hosts_of_no_inventory_are_in_no_group_and_that_is_said(cli, site, given):
+    path = site(GROUPS)
+    done = cli("audit", "--site", path, "-s", "dirty-limit-high", "--fail-on", "never", *given)
+    assert done.exit_code == (3 if "127.0.0.[1-2]" in given else 0), done.output
+    assert (
+        f"nodetune: {path}: what it says for groups (h200) is left out, because hosts of no inventory are in no group: "
+        "give one with -i\n"
+    ) in done.output
+
+
+def test_a_host_of_no_inventory_has_the_values_for_all(site, cli, machine):
+    path = site(GROUPS)
+    (host,) = json.loads(cli("audit", "--facts", "h200-x4", "--site", path, *CHECKS, "--format", "json").stdout)[
+        "hosts"
+    ]
+    found = {each["check"]: each for each in host["findings"]}
+    assert found["dirty-limit-high"]["wanted"] == "at most 2 GiB"
+    assert found["dirty-background-limit-high"]["status"] == "fail"
+    assert "is left out" not in cli("audit", *machine, "--site", path, *CHECKS).output
+
+
+def test_site_none_is_no_site_file_in_spite_of_the_settings(tmp_path, site):
+    site("checks: {slow-start-after-idle-on: {severity: critical}}\n")
+    (tmp_path / "nodetune.toml").write_text('site = "site.yml"\n')
+    words = ("audit", "--facts", "h200-x4", "-s", "slow-start-after-idle-on")
+    assert " critical" in nodetune(*words, cwd=tmp_path).stdout
+    done = nodetune(*words, "--site", "none", cwd=tmp_path)
+    assert " critical" not in done.stdout
+    assert "--site none" in done.stdout, "the proposed commands do without, too"
+    done = nodetune(*words, "--site", "none", "--site", "site.yml", cwd=tmp_path)
+    assert (done.returncode, "--site none means no site file: give it alone" in done.stderr) == (2, True)
 
 
 def test_contradicting_equal_groups_stop_a_run_at_once(cli, site, machine):

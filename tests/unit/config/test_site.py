@@ -97,9 +97,9 @@ def test_a_group_may_be_off_where_others_are_judged(files):
     assert judged(found, "gpu02") is not None
 
 
-def test_groups_without_an_inventory_are_an_error(files):
-    with pytest.raises(FileError, match="the group gpu, whose hosts only an inventory defines: give one with -i"):
-        files(swappiness(groups__gpu=2), ranks={"gpu01": None})
+def test_a_host_of_no_inventory_is_in_no_group(files):
+    found = files(swappiness(everywhere=1, groups__gpu=2), ranks={"gpu01": None})
+    assert judged(found, "gpu01").set == 1
     found = files(swappiness(hosts__gpu01=4), ranks={"gpu01": None})
     assert judged(found, "gpu01").set == 4
 
