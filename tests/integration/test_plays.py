@@ -10,8 +10,10 @@ import pytest
 import yaml
 from test_accounts import PASSWORD, accounts, target  # noqa: F401  (accounts is a fixture)
 
-from nodetune.hosts.connection_options import SessionOptions
+from nodetune.audit import hosts as audit_hosts
+from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
 from nodetune.remediation.ansible import play
+from nodetune.remediation.ansible.inventory import as_probed
 from nodetune.remediation.ansible.play import PlayOptions
 
 pytestmark = pytest.mark.timeout(600)
@@ -54,6 +56,22 @@ def test_hosts_of_which_some_fail_do_not_cost_the_others(farm, whoami):
     for name, (state, text) in says.items():
         assert (found[name].state, text in found[name].message) == (state, True), found[name].message
     assert f"try `ssh -F {farm.config}" in found["shut"].message
+
+
+def test_a_shim_of_pyenv_is_no_obstacle_where_the_probe_ran(farm, whoami):
+    """Ansible takes the first python3.N on the PATH; pyenv has shims for versions that are not chosen, which end with 127."""
+    shims, address = farm.folder / "shims", farm.address()
+    shims.mkdir()
+    for minor in range(8, 16):
+        farm.script(shims / f"python3.{minor}", f"echo 'pyenv: python3.{minor}: command not found' >&2; exit 127")
+    farm.start({address: (f"SetEnv PATH={shims}:{farm.bin}:/bin HOME={farm.home}",)})
+    farm.know(address)
+    shimmed = farm.target(address)
+    found = only(play.play(whoami, [shimmed], {}))
+    assert (found.state, "no usable python3" in found.message) == ("failed", True), found.message
+    ((_, facts, _),) = audit_hosts.collect([shimmed], {"host.uptime_s"}, ConnectionOptions())
+    found = only(play.play(whoami, [as_probed(shimmed, facts)], {}))
+    assert (found.state, found.results[0].result["stdout"]) == ("ok", farm.user), found.message
 
 
 def largest_child():
