@@ -98,7 +98,7 @@ class PlayInventory:
             **found,
             "ansible_become": True,
             "ansible_become_user": target.become_user,
-            "ansible_become_method": target.become_method,
+            "ansible_become_method": "nodetune_sudo",
             **password,
         }
 

@@ -81,6 +81,7 @@ class Workspace:
             "MODULE_UTILS": f"{playbooks / 'module_utils'}:{self.folder / 'module_utils'}",
             "CALLBACK_PLUGINS": callbacks,
             "CONNECTION_PLUGINS": str(playbooks / "connection"),
+            "BECOME_PLUGINS": str(playbooks / "become"),
             "STDOUT_CALLBACK": "awx_display",
             "HOST_KEY_CHECKING": "True",
             "PIPELINING": "True",

@@ -11,11 +11,12 @@ from nodetune.hosts.target import Target, UnreachableError
 REFUSED = "sudo did not accept the password"
 
 ERRORS = {
-    r"[Mm]issing sudo password|a password is required": (
+    r"[Mm]issing sudo password|a password is required|interactive authentication is required": (
         "sudo needs a password: use --ask-become-pass, or allow this user to use sudo without one"
     ),
-    r"[Ii]ncorrect sudo password|no password was provided|Sorry, try again|incorrect password attempt": REFUSED,
-    r"not in the sudoers file|is not allowed to (?:execute|run sudo)|may not run sudo": (
+    r"[Ii]ncorrect sudo password|no password was provided|Sorry, try again|incorrect password attempt"
+    r"|Authentication failed, try again|Authentication required but not attempted": REFUSED,
+    r"not in the sudoers file|is not allowed to (?:execute|run sudo)|may not run sudo|I'm afraid I can't do that": (
         "sudo refuses this user ({0}): allow it in /etc/sudoers.d"
     ),
     r"must have a tty to run sudo|no tty present": (
@@ -26,7 +27,7 @@ ERRORS = {
     ),
     r"waiting for privilege escalation prompt": "sudo did not answer in time",
 }
-"""Pattern of a message of sudo, or of Ansible for it → what that means and what to do. {0} is what was found."""
+"""Pattern of a message of sudo, of sudo-rs (Ubuntu 26.04), or of Ansible for it → what that means and what to do. {0} is what was found."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Ansible, started for real on this machine: what reaches it, what comes back, and that nothing of it stays."""
 
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from nodetune.foundation import paths
 from nodetune.hosts.connection_options import SessionOptions
 from nodetune.hosts.target import Target
 from nodetune.remediation.ansible import inventory, play, runner, workspace
@@ -236,6 +238,17 @@ def test_messages_are_bounded_lines_without_passwords():
 )
 def test_a_failure_says_what_to_do(result, says):
     assert says in telling(result)
+
+
+def test_ansible_sees_the_prompt_of_sudo_rs():
+    place = paths.shared("playbooks") / "become" / "nodetune_sudo.py"
+    plugin = runpy.run_path(str(place))["BecomeModule"]()
+    plugin.prompt = "[sudo via ansible, key=abc] password:"
+    assert plugin.check_password_prompt(b"[sudo: [sudo via ansible, key=abc] password:] Password: ")
+    assert plugin.check_password_prompt(b"[sudo via ansible, key=abc] password:")
+    assert not plugin.check_password_prompt(b"[sudo: [sudo via ansible, key=def] password:] Password: ")
+    assert plugin.check_incorrect_password(b"sudo: Authentication failed, try again.\n")
+    assert plugin.check_missing_password(b"sudo: interactive authentication is required\n")
 
 
 def leftovers(mark):

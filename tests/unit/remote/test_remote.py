@@ -259,13 +259,18 @@ def test_a_password_that_is_not_asked_for_is_never_sent():
     assert bytes(said.to_send) == b"SCRIPT"
 
 
-def test_a_password_is_sent_once():
+@pytest.mark.parametrize(
+    ("form", "again"),
+    [(b"%s", b"Sorry, try again.\n"), (b"[sudo: %s] Password: ", b"\nsudo: Authentication failed, try again.\n")],
+    ids=["sudo", "sudo-rs"],
+)
+def test_a_password_is_sent_once(form, again):
     said = talk(become=True, become_password="pa ss")
-    prompt = f"nodetune-password-{NONCE}:".encode()
+    prompt = form % f"nodetune-password-{NONCE}:".encode()
     said.errors(prompt)
     said.sent(6)
     with pytest.raises(UnreachableError, match="did not accept the password") as caught:
-        said.errors(b"Sorry, try again.\n" + prompt)
+        said.errors(again + prompt)
     assert caught.value.state == "become failed"
 
 
@@ -279,6 +284,8 @@ def test_a_password_is_sent_once():
             "become failed",
             "(not in the sudoers file): allow it in /etc/sudoers.d",
         ),
+        (1, b"sudo: interactive authentication is required", "become failed", "sudo needs a password"),
+        (1, b"sudo: I'm sorry bob. I'm afraid I can't do that", "become failed", "allow it in /etc/sudoers.d"),
         (127, b"sh: 1: sudo: not found", "become failed", "sudo is not installed there"),
         (1, b"sudo: no tty", "become failed", "sudo: no tty: sudo must allow this user to run the probe's python3"),
         (1, b"sudo: sorry, you must have a tty to run sudo", "become failed", "Defaults:USER !requiretty"),
