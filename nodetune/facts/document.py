@@ -117,13 +117,14 @@ def _described(data: dict[str, Any], facts: dict[str, Fact], host: str, unnamed:
     failed, stuck = data.get("failed", {}), data.get("stuck", [])
     if not isinstance(failed, dict) or not isinstance(stuck, list):
         raise FactsError("`failed` is not an object or `stuck` is not a list")
-    safe_failed = {plain_text.plain(family): plain_text.plain(reason) for family, reason in failed.items()}
-    for name, each in (("about", about), ("stuck", stuck)):
+    named = data.get("host") or ""
+    for name, each in (("about", about), ("failed", failed), ("stuck", stuck), ("host", named)):
         problem = ANYTHING.fault(each)
         if problem:
             raise FactsError(f"`{name}`: {problem}")
+    safe_failed = {plain_text.plain(family): plain_text.plain(reason) for family, reason in failed.items()}
     described = {**about, "failed": safe_failed, "stuck": stuck}
-    return HostFacts(host or plain_text.plain(data.get("host") or "") or unnamed, facts, described)
+    return HostFacts(host or plain_text.plain(named) or unnamed, facts, described)
 
 
 def _fact(name: str, data: Any) -> Fact:

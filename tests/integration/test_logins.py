@@ -2,6 +2,7 @@
 
 import os
 import re
+import socket
 import subprocess
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from test_hostile_hosts import ASKED, children_of_ours
 
 from nodetune.api.model import HostFacts
 from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.inventory import selection
 from nodetune.remote import payload, pool
 from nodetune.remote.login import ssh_config
 
@@ -52,6 +54,28 @@ def test_a_new_key_is_trusted_only_when_told_and_then_known(farm, known, transpo
     assert known.read_text() == text
     assert probe(target, transport, replace(OPTIONS, accept_new_host_keys=True)).facts
     assert f"[{farm.good[0]}]:{farm.port} ssh-ed25519 " in known.read_text()
+    assert probe(target, transport).facts, "known from now on"
+
+
+@pytest.fixture(scope="module")
+def ipv6_only(new_farm):
+    """A farm whose only host has nothing but an IPv6 address."""
+    farm = new_farm()
+    farm.start({"::1": ()})
+    return farm
+
+
+@BOTH
+def test_a_host_that_has_only_ipv6_is_reached(ipv6_only, transport):
+    farm = ipv6_only
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", farm.port), 10).close()
+    farm.known_hosts.write_text("")
+    (named,) = selection.targets(f"[::1]:{farm.port}", None)
+    target = replace(named, ssh_args=("-F", str(farm.config)))
+    assert probe(target, transport).state == "unknown host key"
+    assert probe(target, transport, replace(OPTIONS, accept_new_host_keys=True)).facts
+    assert f"[::1]:{farm.port} ssh-ed25519 " in farm.known_hosts.read_text()
     assert probe(target, transport).facts, "known from now on"
 
 

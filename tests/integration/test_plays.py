@@ -97,6 +97,14 @@ def test_a_host_that_prints_without_end_is_cut_off(farm, tmp_path, prints):
     assert largest_child() < max(200_000, before, mine) + 50_000
 
 
+def test_a_host_that_has_only_ipv6_is_played(new_farm, whoami):
+    farm = new_farm()
+    farm.start({"::1": ()})
+    farm.know("::1")
+    found = only(play.play(whoami, [farm.target("::1", "six", python=str(farm.bin / "python3"))], {}))
+    assert (found.state, found.results[0].result["stdout"]) == ("ok", farm.user), found.message
+
+
 def test_a_new_host_key_is_taken_only_when_that_is_wanted(new_farm, whoami):
     farm = new_farm()
     address = farm.address()

@@ -170,8 +170,8 @@ def test_a_site_adds_checks_without_code(tmp_path, added, fact, kind):
             "line 2: hosts must be a node set or shell patterns, such as gpu[001-004],login*",
         ),
         (
-            "waivers:\n  - id: numa-balancing-on\n    hosts: '*'\n    reason: r\n    owner: o\n    until: 2025-02-30\n",
-            "line 6: '2025-02-30' is not a valid date: day is out of range for month",
+            "waivers:\n  - id: numa-balancing-on\n    hosts: '*'\n    reason: r\n    owner: o\n    until: 2025-13-01\n",
+            "line 6: '2025-13-01' is not a valid date: month must be in 1..12",
         ),
         ("about: x\nprofile: nope\n", "line 2: unknown profile 'nope'; there are: base, "),
         ("profile:\n  - vm\n  - inferense\n", "line 3: unknown profile 'inferense': did you mean 'inference'?"),
