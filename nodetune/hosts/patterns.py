@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from nodetune.foundation import UserError
+from nodetune.foundation import UserError, text
 from nodetune.hosts import nodeset
 
 _PART = re.compile(r"(?:[^,\[\]]|\[[^\]]*\]?|\])+")
@@ -59,7 +59,7 @@ def pick(limit: str, hosts: Sequence[str], groups: Mapping[str, Iterable[str]]) 
         if part[0] == "!":
             chosen -= _match(part[1:], hosts, groups)
     if not chosen:
-        raise InventoryError(f"--limit {limit!r} selects none of the {len(hosts)} hosts in the inventory")
+        raise InventoryError(f"--limit {limit!r} selects none of the {text.count(len(hosts), 'host')} in the inventory")
     return [host for host in hosts if host in chosen]
 
 

@@ -11,6 +11,7 @@ from nodetune.api.model import HostFacts
 from nodetune.audit import hosts as audit_hosts
 from nodetune.config.overlay import Overlay
 from nodetune.config.site_provision import Provision
+from nodetune.foundation import text
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.hosts.target import Target, UnreachableError
 from nodetune.provision import decide, package_data, results
@@ -85,8 +86,8 @@ def described(decision: Decision) -> str:
     changes = decision.changes()
     driver = f", driver {decision.driver}" if decision.driver else ""
     modules = f" ({decision.wanted.choices['modules']})" if driver else ""
-    many = f"{len(changes)} packages to install" if changes else "packages are as locked"
-    return f"{decision.wanted.locked_as}, {decision.wanted.gpus} GPUs{driver}{modules}: {many}"
+    many = f"{text.count(len(changes), 'package')} to install" if changes else "packages are as locked"
+    return f"{decision.wanted.locked_as}, {text.count(decision.wanted.gpus, 'GPU')}{driver}{modules}: {many}"
 
 
 def held(decision: Decision) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nodetune.api.model import HostFacts, HostResult
+from nodetune.foundation import text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, TOO_SLOW
 from nodetune.hosts.target import UnreachableError
 from nodetune.provision import driver
@@ -79,8 +80,8 @@ def tuned(result: HostResult, done: Sequence[remediation_outcomes.StepOutcome]) 
     if wrong:
         told = "; ".join(f"{each.check}: {each.outcome}: {each.reason}" for each in wrong[:3])
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-        return failed(f"{len(wrong)} of {len(mine)} steps failed: {told}{more}")
-    return StageResult(DONE, f"{len(mine)} steps") if mine else StageResult(NOTHING)
+        return failed(f"{len(wrong)} of {text.count(len(mine), 'step')} failed: {told}{more}")
+    return StageResult(DONE, text.count(len(mine), "step")) if mine else StageResult(NOTHING)
 
 
 def audited(result: HostResult, *, gating_only: bool) -> StageResult:
@@ -111,7 +112,7 @@ def proved(verification: HostVerification) -> StageResult:
         missing = [f"{each.measurement}: {each.reason}" for each in not_measured]
         missing += [f"{name} is below target, but disturbed: {why}" for name, why in verification.disturbed]
         return failed("; ".join(missing[:3]) or "nothing could be measured", INCOMPLETE)
-    return StageResult(DONE, f"{len(verification.verdicts)} figures{unproven([verification])}")
+    return StageResult(DONE, f"{text.count(len(verification.verdicts), 'figure')}{unproven([verification])}")
 
 
 def unproven(verifications: Sequence[HostVerification]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from nodetune.api.model import HostFacts
+from nodetune.foundation import text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, TOO_SLOW
 from nodetune.provision.decide import Decision
 from nodetune.provision.lock import upstream
@@ -172,7 +173,7 @@ def _known(verification: HostVerification | None, stopped: str) -> StageResult:
     if not verification.verdicts:
         reasons = "; ".join(dict.fromkeys(each.reason for each in verification.unmeasured))
         return failed(f"nothing could be measured, so nothing was upgraded: {reasons}", INCOMPLETE)
-    return StageResult(DONE, f"{len(verification.verdicts)} figures, {FEWEST} times")
+    return StageResult(DONE, f"{text.count(len(verification.verdicts), 'figure')}, {FEWEST} times")
 
 
 def _judged(result: BeforeAfterResult, host: str) -> StageResult:

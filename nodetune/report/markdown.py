@@ -81,7 +81,7 @@ def _totals(summary: Summary) -> str:
     words = {"pass": "passed", "skip": "not applicable", "unknown": "unknown", "waived": "waived"}
     rest = [f"{summary.statuses[each]} {word}" for each, word in words.items() if summary.statuses.get(each)]
     lost = f", **{summary.hosts - summary.reached} not reached**" if summary.reached < summary.hosts else ""
-    hosts = f"{summary.reached} host{'' if summary.reached == 1 else 's'} audited{lost}"
+    hosts = f"{plain_text.count(summary.reached, 'host')} audited{lost}"
     if not summary.reached:
         return hosts
     return f"{hosts}: {', '.join(failing) + ' findings' if failing else 'no findings'}" + "".join(

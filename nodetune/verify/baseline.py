@@ -64,13 +64,9 @@ class Baseline:
             return None
         share = reference.tolerance(figure.measurement, figure.metric, "baseline")
         allowed = max(abs(found.typical) * share, peers.ROBUST_DEVIATIONS * found.spread)
-        of = f"{_count(found.count, 'figure')} of {_count(found.hosts, 'host')}"
+        of = f"{text.count(found.count, 'figure')} of {text.count(found.hosts, 'host')}"
         told = f"baseline {self.name}: {found.typical:.4g}, {of}"
         return Expectation("baseline", found.typical - figure.sign * allowed, told, found.typical)
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _key(figure: Figure, machine: Machine) -> str:

@@ -143,7 +143,7 @@ class Collector:
         self.inventory = hosts
         if isinstance(self.reference, str) and self.reference not in hosts:
             raise ReferenceHostError(
-                f"--reference {self.reference!r}: no such file, and not one of the {len(hosts)} hosts of this run"
+                f"--reference {self.reference!r}: no such file, and not one of the {text.count(len(hosts), 'host')} of this run"
             )
 
     def add(self, host: HostFacts) -> None:

@@ -12,7 +12,7 @@ from nodetune.audit.fleet.collector import NO_GPU, CohortError, Collector, Colum
 from nodetune.audit.fleet.consensus import FEWEST
 from nodetune.audit.fleet.observations import Entry, Seen, entry_of
 from nodetune.checks.fleet_comparisons import Comparison
-from nodetune.foundation import by_key
+from nodetune.foundation import by_key, text
 
 Numbers = list[tuple[int, str, float]]
 """The number of a host, one of its devices, and the measured value."""
@@ -69,7 +69,9 @@ def _groups(collected: Collector) -> list[Group]:
         group.members.append(number)
         group.read |= key.name not in ("", NO_GPU)
     if collected.keys and all(key.unread for key in collected.keys):
-        raise CohortError(f"--cohort {collected.grouping.by}: not read on any of the {len(collected.keys)} hosts")
+        raise CohortError(
+            f"--cohort {collected.grouping.by}: not read on any of {text.count(len(collected.keys), 'host')}"
+        )
     return list(by_name.values())
 
 
@@ -90,7 +92,7 @@ def _reference_row(collected: Collector) -> Reference | None:
     if collected.reference in collected.inventory:
         return Reference(collected.reference, "", {})
     raise ReferenceHostError(
-        f"--reference {collected.reference!r}: no such file, and not one of the {len(collected.hosts)} hosts of this run"
+        f"--reference {collected.reference!r}: no such file, and not one of the {text.count(len(collected.hosts), 'host')} of this run"
     )
 
 

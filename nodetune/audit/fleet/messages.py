@@ -40,7 +40,7 @@ def skipped(comparison: Comparison, group: str, reason: str) -> FleetFinding:
 
 def too_few(comparison: Comparison, group: str, hosts: int) -> FleetFinding:
     """Make the finding for a group that is too small for a majority."""
-    count = f"{hosts} host{'' if hosts == 1 else 's'}"
+    count = plain_text.count(hosts, "host")
     return skipped(comparison, group, f"{count} ({group}): a comparison needs at least {FEWEST}")
 
 

@@ -23,7 +23,7 @@ from nodetune.verify.compare import FEWEST
 def question(found: Preflight) -> str:
     request, hosts = found.request, nodeset.fold(found.decisions)
     moved = len({name for each in found.decisions.values() for name, _, _ in each.changes()})
-    parts = [f"{moved} packages"] if request.runs("packages") else []
+    parts = [plain_text.count(moved, "package")] if request.runs("packages") else []
     if request.runs("reboot"):
         parts.append("a reboot if the driver needs it")
     if request.upgrade:
@@ -32,7 +32,9 @@ def question(found: Preflight) -> str:
         done = {"tune": True, "guard": bool(found.site.guard), "join": found.site.join != "none"}
         parts += [stage for stage, wanted in done.items() if wanted and request.runs(stage)]
     what = "Upgrade" if request.upgrade else "Provision"
-    return f"{what} {len(found.decisions)} hosts ({plain_text.plain(hosts, 60)}): {', '.join(parts)}?"
+    return (
+        f"{what} {plain_text.count(len(found.decisions), 'host')} ({plain_text.plain(hosts, 60)}): {', '.join(parts)}?"
+    )
 
 
 def print_report(stream: TextIO, report: ProvisionReport, output_format: str) -> None:

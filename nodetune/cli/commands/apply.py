@@ -11,6 +11,7 @@ from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
 from nodetune.cli.requests import of
 from nodetune.cli.terminal import Terminal
+from nodetune.foundation import text
 from nodetune.remediation import apply
 from nodetune.remediation.document import ApplyReport
 from nodetune.remediation.request import BY_NAME, ApplyRequest
@@ -101,4 +102,4 @@ def _question(prepared: apply.Prepared) -> str:
     steps = sum(len(each.findings) for each in busy)
     hosts = f"{len(busy)} hosts" if len(busy) > 1 else busy[0].host
     more = ", and reboot if needed" if prepared.request.reboot else ""
-    return f"Apply {steps} steps on {hosts}{more}?"
+    return f"Apply {text.count(steps, 'step')} on {hosts}{more}?"

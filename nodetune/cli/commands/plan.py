@@ -11,7 +11,7 @@ from nodetune.api.model import DISRUPTIONS, HostResult, disruption_name
 from nodetune.cli import options as cli_options
 from nodetune.cli import proposed_options, requests, verbosity
 from nodetune.cli.terminal import Terminal
-from nodetune.foundation import json_document
+from nodetune.foundation import json_document, text
 from nodetune.foundation.exit_codes import INCOMPLETE, OK
 from nodetune.remediation import plan as planning
 from nodetune.remediation import plan_document
@@ -102,4 +102,4 @@ def _propose(probed: list[HostResult], file: Path) -> None:
 
     with cli_options.writing(file) as stream:
         count = scheduler_diff.write(probed, stream)
-    verbosity.note(f"{file}: {count} {'change' if count == 1 else 'changes'} proposed for Slurm and the kubelet")
+    verbosity.note(f"{file}: {text.count(count, 'change')} proposed for Slurm and the kubelet")

@@ -90,7 +90,8 @@ def _mark(folder: str, name: str, most: int) -> str:
     if before > mine - HOUR or len(earlier) < most:
         return ""
     _remove(path)
-    return f"{len(earlier)} nodes failed within an hour, but only {most} are allowed ({folder})"
+    nodes = "1 node" if len(earlier) == 1 else f"{len(earlier)} nodes"
+    return f"{nodes} failed within an hour, but only {most} {'is' if most == 1 else 'are'} allowed ({folder})"
 
 
 def _dated(path: str) -> int:

@@ -64,7 +64,7 @@ def print_record(stream: TextIO, document: Mapping[str, Any]) -> None:
     print_stages(out, hosts)
     broken = [each for each in hosts if each.get("next")]
     well = len(hosts) - len(broken)
-    out.line((f"{well} of {len(hosts)} hosts completed", "bold"))
+    out.line((f"{well} of {text.count(len(hosts), 'host')} completed", "bold"))
     run = text.plain(document.get("run") or "")
     out.whole(("run ", ""), (run, "bold"), (f"; details: nodetune runs show {run}", ""))
 

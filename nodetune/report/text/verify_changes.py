@@ -70,7 +70,7 @@ def _changes_summary(lines: Lines, changes: Sequence[FigureChange]) -> None:
     lines.line("")
     lines.line((", ".join(counts) or "the files have no figures in common", "bold"))
     if len(counts) > statuses.count(UNSURE) > 0 or UNSURE not in statuses:
-        told = f"each at the {LEVEL:.0%} level: of {len(changes)} figures without change about {len(changes) * LEVEL:.1g} would show one"
+        told = f"each at the {LEVEL:.0%} level: of {text.count(len(changes), 'figure')} without change about {len(changes) * LEVEL:.1g} would show one"
         lines.line(told if changes else "compare results of the same hosts and measurements")
     if UNSURE in statuses:
         lines.line("too few runs to distinguish a change from noise: measure both sides with --repeat 5 or more")

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from nodetune.foundation import file_io, paths
+from nodetune.foundation import file_io, paths, text
 from nodetune.tune.benches.nccl_cases import NcclRequest
 from nodetune.tune.benches.nccl_space import FUNCTIONS, Survey
 from nodetune.tune.model import Setting
@@ -66,7 +66,7 @@ def _spans(sizes: Sequence[int]) -> list[tuple[int, int]]:
 def write(folder: Path, lines: Sequence[str], survey: Survey) -> list[Path]:
     """Write the plugin's source, its rows and how to install both. Return the files. Raise OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    nodes = "1 node" if survey.nodes == 1 else f"{survey.nodes} nodes"
+    nodes = text.count(survey.nodes, "node")
     steps = STEPS.format(
         version=survey.version, nodes=nodes, gpus=survey.gpus, library=LIBRARY, source=SOURCE, rows=ROWS, folder=FOLDER
     )
