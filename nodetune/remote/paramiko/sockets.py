@@ -63,12 +63,14 @@ def tcp(settings: Settings, target: Target, deadline: Deadline, seconds: float) 
     """Connect to the host's first address that answers. Raise UnreachableError (unresolved, refused, unreachable)."""
     families = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
     family = families.get(settings.one("addressfamily"), socket.AF_UNSPEC)
+    stage, deadline.stage = deadline.stage, "resolving the name"
     try:
         found = socket.getaddrinfo(settings.host, settings.port, family, socket.SOCK_STREAM)
     except (OSError, UnicodeError) as problem:
         reason = getattr(problem, "strerror", None) or "not a name that can be looked up"
         text = f"{plain_text.plain(settings.host, 100)}: {reason}{openssh.advice('unresolved', target, settings)}"
         raise UnreachableError("unresolved", text) from None
+    deadline.stage = stage
     trouble: OSError | None = None
     begun = deadline.spent()
     for each, kind, protocol, _, address in found:

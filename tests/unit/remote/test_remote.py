@@ -544,6 +544,19 @@ def test_a_silent_port_is_reported_with_its_timeout(deadline, most):
     assert float(said[1]) < 10
 
 
+@pytest.mark.parametrize(("host", "after"), [("127.0.0.1", "connecting"), ("", "resolving the name")])
+def test_a_name_that_is_being_resolved_is_the_stage(monkeypatch, host, after):
+    seen, deadline, resolve = [], Deadline(10), socket.getaddrinfo
+    deadline.stage = "connecting"
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda *given: seen.append(deadline.overdue().message) or resolve(*given)
+    )
+    with unanswering() as port, pytest.raises(UnreachableError):
+        sockets.tcp(Settings("gpu1", host or "no-such-host.invalid", port), Target("gpu1"), deadline, 0.1)
+    assert "was resolving the name" in seen[0]
+    assert deadline.stage == after
+
+
 def test_srun_gets_its_hosts_in_order_without_a_file(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with srun.host_file(["n02", "n01"]) as (path, handle):
