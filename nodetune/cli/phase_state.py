@@ -13,7 +13,7 @@ class PhaseState:
 
     `seconds` is how long it takes at most, where that is known before; `stages` how many parts it has, where those are
     counted and not hosts. `outcomes` are those of the hosts that are done, `begun` the stages; `lost` says of hosts that
-    Ansible lost what happened.
+    Ansible lost what happened; `latest` when a host or stage was last done.
     """
 
     def __init__(self, phase: str, hosts: int, seconds: float = 0.0, stages: int = 0) -> None:
@@ -21,6 +21,7 @@ class PhaseState:
         self.outcomes: dict[str, str] = {}
         self.begun: list[str] = []
         self.lost: dict[str, tuple[str, str]] = {}
+        self.latest = 0.0
         self._since = time.monotonic()
 
     @property

@@ -77,6 +77,7 @@ class Progress(PhaseState):
     def stage(self, name: str, hosts: int) -> None:
         """Show that a stage begins on this many hosts."""
         self.begun.append(name)
+        self.latest = self.elapsed
         self._display.stage(self, name, hosts)
 
     def step(self, host: str, what: str) -> None:
@@ -87,6 +88,7 @@ class Progress(PhaseState):
         """Show that a host is done. Only the first time counts."""
         if host not in self.outcomes:
             self.outcomes[host] = outcome
+            self.latest = self.elapsed
             self._display.host(self, host, outcome, message)
 
     def heard(self, event: Event) -> None:

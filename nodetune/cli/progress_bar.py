@@ -91,14 +91,15 @@ class Bar(Display):
 class _Left(progress.ProgressColumn):
     """The remaining time: known durations, else extrapolated from the completed part.
 
-    Rich's own estimate does not change while no host answers.
+    Where nothing was done for half of the time, hosts that do not answer are waited for: how many are done says nothing
+    then. Rich's own estimate does not change meanwhile.
     """
 
     def render(self, task: progress.Task) -> Text:
         run: PhaseState = task.fields["run"]
         if run.seconds:
             return Text(f"at most {_clock(max(0.0, run.seconds - run.elapsed))} left")
-        if not (task.completed and task.total) or run.elapsed < EARLY:
+        if not (task.completed and task.total) or run.elapsed < EARLY or run.elapsed > 2 * run.latest:
             return Text("")
         return Text(f"about {_clock(run.elapsed * (task.total - task.completed) / task.completed)} left")
 

@@ -91,19 +91,40 @@ def test_a_terminal_shows_how_many_hosts_are_done(folder, words, drawn):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "elapsed", "done", "says"),
+    ("seconds", "elapsed", "latest", "done", "says"),
     [
-        (0, 30, 3, "about 0:01:30 left"),
-        (0, 60, 3, "about 0:03:00 left"),
-        (0, 30, 0, ""),
-        (0, 1, 3, ""),
-        (60, 20, 0, "at most 0:00:40 left"),
-        (60, 70, 3, "at most 0:00:00 left"),
+        (0, 30, 30, 3, "about 0:01:30 left"),
+        (0, 60, 31, 3, "about 0:03:00 left"),
+        (0, 30, 0, 0, ""),
+        (0, 1, 1, 3, ""),
+        (60, 20, 0, 0, "at most 0:00:40 left"),
+        (60, 70, 3, 3, "at most 0:00:00 left"),
     ],
 )
-def test_the_time_left_follows_from_what_is_done(seconds, elapsed, done, says):
-    task = SimpleNamespace(completed=done, total=12, fields={"run": SimpleNamespace(seconds=seconds, elapsed=elapsed)})
+def test_the_time_left_follows_from_what_is_done(seconds, elapsed, latest, done, says):
+    run = SimpleNamespace(seconds=seconds, elapsed=elapsed, latest=latest)
+    task = SimpleNamespace(completed=done, total=12, fields={"run": run})
     assert progress_bar._Left().render(task).plain == says
+
+
+def test_no_time_left_is_told_while_silent_hosts_are_waited_for(monkeypatch):
+    with progress.Progress("audit", 10) as run:
+        for number in range(9):
+            run.done(f"gpu{number}")
+        after = {}
+        for seconds in (2.5, 5.5):
+            run._since -= seconds - run.elapsed
+            run.latest = 2.5
+            task = SimpleNamespace(completed=9, total=10, fields={"run": run})
+            after[seconds] = progress_bar._Left().render(task).plain
+    assert after == {2.5: "about 0:00:00 left", 5.5: ""}
+
+
+def test_a_host_that_is_done_counts_as_the_latest_news():
+    with progress.Progress("audit", 2) as run:
+        run._since -= 60
+        run.done("gpu1")
+        assert 60 <= run.latest <= run.elapsed
 
 
 def test_a_host_is_done_when_its_play_ends(shown):
