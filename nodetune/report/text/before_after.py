@@ -51,7 +51,7 @@ def print_gain(
     if lost_runs(verified.changes):
         lines.line(lost_runs(verified.changes))
     if verified.worse:
-        what = "1 figure" if len(verified.worse) == 1 else f"{len(verified.worse)} figures"
+        what = text.count(len(verified.worse), "figure")
         where = "" if single else f" on {nodeset.fold(sorted({each.before.host for each in verified.worse}))}"
         lines.line((f"SLOWER than before: {what}{where}", STYLES[WORSE]))
     lines.line("")
@@ -152,10 +152,10 @@ def _print_short(lines: Lines, verified: BeforeAfterResult, asked: str, single: 
         least = "at least" if figure.sign > 0 else "at most"
         bound = f", expected {least} {number(expected.bound)} ({expected.provenance})" if expected else ""
         where = "" if single else f"{figure.host} "
-        lines.line(("short      ", STYLES[WORSE]), f"{where}{title(figure)} {figure.subject}")
+        lines.line(("below      ", STYLES[WORSE]), f"{where}{title(figure)} {figure.subject}")
         lines.line(f"{amount(figure)}{bound}", indent=GUTTER)
     for found in verified.findings[:MOST_NAMES]:
-        lines.line(("short      ", STYLES[WORSE]), "" if single else f"{found.host} ", found.title)
+        lines.line(("below      ", STYLES[WORSE]), "" if single else f"{found.host} ", found.title)
     count = len(verified.short) + len(verified.findings)
     if count:
         more = f"all {count}, with suspects" if count > MOST_NAMES else "with suspects"

@@ -14,7 +14,7 @@ from nodetune.foundation import by_key, text
 from nodetune.report.text import host_names, verify_table
 from nodetune.report.text.host_names import unreached
 from nodetune.report.text.lines import Lines, console, some
-from nodetune.report.text.verify_table import STYLE
+from nodetune.report.text.verify_table import BELOW, STYLE
 from nodetune.verify import diagnosis, proof, rooflines
 from nodetune.verify.model import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Verdict
 from nodetune.verify.run import HostVerification
@@ -83,7 +83,7 @@ class Printer:
     def _short(self, group: Sequence[Verdict]) -> None:
         """Print the figures of one part that are below target, with one suspect and one command."""
         figure = group[0].figure
-        self._lines.line((f"{SHORT:<9}", STYLE[SHORT]), (f"{figure.measurement}  {figure.subject}", "bold"))
+        self._lines.line((f"{BELOW:<9}", STYLE[SHORT]), (f"{figure.measurement}  {figure.subject}", "bold"))
         for each in group:
             name = verify_table.title(each.figure).removeprefix(figure.measurement).strip() or each.figure.metric
             self._lines.line((f"{name}: ", "bold"), _shortfall(each), indent=GUTTER)
@@ -94,7 +94,8 @@ class Printer:
 
     def _findings(self, verification: HostVerification) -> None:
         for found in verification.findings:
-            self._lines.line((f"{found.status:<9}", STYLE[found.status]), found.title)
+            word = BELOW if found.status == SHORT else found.status
+            self._lines.line((f"{word:<9}", STYLE[found.status]), found.title)
             if found.subjects:
                 self._lines.line(("at       ", "dim"), some(found.subjects, MOST), indent=GUTTER, hang=" " * 9)
             if found.next:

@@ -14,6 +14,9 @@ from nodetune.foundation import by_key, text
 from nodetune.verify import catalogue, figures
 from nodetune.verify.model import FAILED, PASS, PEERS, SHORT, SKIP, UNKNOWN, Figure, Verdict
 
+BELOW = "below"
+"""The word for people; documents have `short`."""
+
 STYLE = {PASS: "green", SHORT: "bold red", UNKNOWN: "magenta", SKIP: "dim", FAILED: "bold red", "note": "cyan"}
 BAR_CELLS = 8
 EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -109,7 +112,8 @@ def _of_largest(rows: Sequence[Verdict]) -> tuple[Sequence[Verdict], str]:
 
 def _status(rows: Sequence[Verdict], worst: Verdict) -> str:
     count = sum(each.status == worst.status for each in rows)
-    return f"{count} {worst.status}" if count < len(rows) else worst.status
+    word = BELOW if worst.status == SHORT else worst.status
+    return f"{count} {word}" if count < len(rows) else word
 
 
 def _subjects(names: Sequence[str]) -> str:

@@ -392,10 +392,10 @@ def test_what_waits_for_a_boot_is_named_and_not_measured(seen, monkeypatch):
     assert "next boot" not in printed(found, [StepOutcome.of("gpu1", FINDING, FIXED)], monkeypatch=monkeypatch)
 
 
-def test_what_is_short_is_told_with_the_command_that_tells_more(seen, monkeypatch):
+def test_what_is_below_target_is_told_with_a_further_command(seen, monkeypatch):
     bad = records.whole(**{"gpu_memory device_copy GPU2": 2000.0})
     text = printed(measured(before_after(gpu1=[bad]), "gpu1"), monkeypatch=monkeypatch)
-    assert "short      gpu_memory device_copy GPU2\n           2000 GB/s, expected at least" in text
+    assert "below      gpu_memory device_copy GPU2\n           2000 GB/s, expected at least" in text
     assert "nodetune verify -i prod --suite full" in text
 
 

@@ -93,7 +93,7 @@ def test_a_baseline_tells_what_is_slower(better):
     if "no part is blamed" in done.stdout:
         pytest.skip("other tests are at work on this machine")
     assert done.returncode == 5, done.stderr
-    assert "short    memory  node0" in done.stdout
+    assert "below    memory  node0" in done.stdout
     assert "baseline better.json" in " ".join(done.stdout.split())
     assert "next     nodetune verify --baseline better.json --only memory" in done.stdout
 

@@ -77,7 +77,7 @@ def test_a_sound_node_is_a_line_a_kind_of_figure():
     assert re.search(r"^pass +gpu_copy h2d far +8 GPUs", text, re.MULTILINE)
     assert re.search(r"^pass +gpu_p2p p2p +56 pairs", text, re.MULTILINE)
     assert re.search(r"^pass +nccl all_gather 8 GiB ▇███ +8 GPUs +357.6 GB/s", text, re.MULTILINE)
-    assert "short" not in text
+    assert "below" not in text
     assert "from the GPU of the row" not in text, "the matrix is folded unless a pair stands apart"
     proposed = "nodetune verify -i prod --suite full --env NCCL_NVLS_ENABLE=0 --save-baseline FILE"
     assert f"save as the baseline: {proposed}" in text
@@ -131,7 +131,7 @@ def test_a_size_that_is_none_breaks_nothing(size):
 
 def test_what_is_below_target_comes_first_with_next_command():
     text = printed(proof_of(**{"gpu_copy h2d GPU2": 26.4, "gpu_p2p p2p GPU3→GPU5": 200.0}))
-    assert text.index("short    gpu_copy  GPU2") < text.index("measurement")
+    assert text.index("below    gpu_copy  GPU2") < text.index("measurement")
     said = flat(text)
     assert "h2d: 26.4 GB/s, expected at least 51.7 (7 other GPUs: median 54.38); measured again: 26.4" in said
     assert "suspect GPU2's PCIe link (0000:52:00.0), its slot or riser" in said
