@@ -13,8 +13,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import click
-
 from benchmarks.support import figures as benchmark_figures
 from nodetune import checks
 from nodetune.api.model import Check
@@ -27,6 +25,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]  # mkdocs loads this file by its pa
 
 import covered  # noqa: E402
 import figures_page  # noqa: E402
+import man_page  # noqa: E402
 import measurements_page  # noqa: E402
 import pictures  # noqa: E402
 import samples  # noqa: E402
@@ -57,26 +56,18 @@ Run the commands in a checkout to get your own figures, or all of them with `pyt
 LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)(#[^)\s]*)?\)")
 
 
-def command_pages(command: click.Command, path: str) -> list[str]:
-    """Return the help of a command and of all below it."""
-    context = click.Context(command, info_name=path, max_content_width=100, terminal_width=100)
-    pages = [f"## {path}\n\n```\n{command.get_help(context)}\n```\n"]
-    if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            found = command.get_command(context, name)
-            if found is not None:
-                pages += command_pages(found, f"{path} {name}")
-    return pages
-
-
 def pages() -> dict[str, str]:
     """Return file name → content."""
     areas = [(area, list(group)) for area, group in groupby(checks.load_all(), key=lambda check: check.area)]
     return {
         "checks.md": overview(areas),
         **{f"checks/{area}.md": area_page(area, group) for area, group in areas},
-        "cli.md": f"# The command line\n\n{GENERATED}\n" + "\n".join(command_pages(cli_main.group, "nodetune")),
+        "cli.md": f"# The command line\n\n{GENERATED}\n"
+        + "\n".join(
+            f"## {path}\n\n```\n{text}\n```\n" for path, text in man_page.helps(cli_main.group, "nodetune", 100)
+        ),
         "measurements.md": measurements_page.page(),
+        "nodetune.1": man_page.page(),
         "project/benchmarks.md": BENCHMARKS + benchmark_figures.table(),
         "project/coverage.md": covered.page(),
         "project/figures.md": figures_page.page(),

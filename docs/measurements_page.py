@@ -34,17 +34,8 @@ def _table(every: list[Measurement]) -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- |"
     for each in every:
         link = f"[{each.name}](#{each.name})"
-        yield f"| {link} | {SCOPES[each.scope]} | {runs(each)} | {each.seconds:g} s | {_tolerances(each)} |"
-
-
-def runs(each: Measurement) -> str:
-    """Return what adds a measurement to a run."""
-    added = [*each.suites]
-    if not each.by_name:
-        added += ["`--disk`"] if each.takes_folder else []
-        added += ["`--pairs`"] if each.scope == "pair" else []
-    needs = f"`--only {each.name}`" + (" with `--disk`" if each.takes_folder else "")
-    return ", ".join(added) or needs
+        runs = ", ".join(f"`{word}`" if word.startswith("-") else word for word in each.runs)
+        yield f"| {link} | {SCOPES[each.scope]} | {runs} | {each.seconds:g} s | {_tolerances(each)} |"
 
 
 def _tolerances(each: Measurement) -> str:

@@ -51,8 +51,8 @@ def _transport(*slurm: str) -> Callable[[F], F]:
         type=deprecated.Choice(["auto", "paramiko", "openssh", *slurm, "local"], was=OLD_TRANSPORTS),
         default="auto",
         show_default=True,
-        help="How to reach hosts. auto uses paramiko, or OpenSSH if paramiko lacks a feature."
-        + (" slurm uses srun; without -i, on all nodes of the allocation." if slurm else ""),
+        help="How to reach hosts. auto: paramiko, or OpenSSH if that lacks a feature."
+        + (" slurm: srun; without -i, on all nodes of the allocation." if slurm else ""),
     )
 
 
@@ -72,8 +72,8 @@ class _VaultId(settings.Setting):
 
 
 def _forks(more: str = "") -> Callable[[F], F]:
-    told = f"Number of hosts in parallel{more}."
-    return click.option("--forks", cls=settings.Setting, **of(ConnectionOptions, "forks"), help=told)
+    told = f"Hosts in parallel{more}."
+    return click.option("--forks", cls=settings.Setting, metavar="N", **of(ConnectionOptions, "forks"), help=told)
 
 
 _which = stack(
@@ -83,20 +83,20 @@ _which = stack(
         cls=_Inventory,
         metavar="INV",
         shell_complete=complete("inventory"),
-        help="Inventory: a name in inventories/, a path, or hosts such as gpu[001-128],login1. Default: this host.",
+        help="Inventory: a name in inventories/, a path, or hosts: gpu[001-128],login1. Default: this host.",
     ),
     click.option(
         "-l",
         "--limit",
         metavar="PATTERN",
         shell_complete=complete("limit"),
-        help="Limit to these hosts: Ansible patterns or a node set.",
+        help="Only these hosts: Ansible patterns or node set.",
     ),
     click.option(
         "--failed-of",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
         metavar="FILE",
-        help="Limit to the hosts that failed in this audit, apply or verify (--format json).",
+        help="Only hosts that failed in this audit, apply or verify (--format json).",
     ),
 )
 _reached = stack(
@@ -105,22 +105,22 @@ _reached = stack(
         cls=settings.Setting,
         **of(SessionOptions, "seconds"),
         metavar="SECONDS",
-        help="Deadline for each host.",
+        help="Deadline of a host.",
     ),
-    click.option("-u", "--user", cls=settings.Setting, help="Log in as this user."),
+    click.option("-u", "--user", cls=settings.Setting, metavar="NAME", help="Log in as this user."),
     click.option(
         "-b",
         "--become/--no-become",
         cls=settings.Setting,
         default=False,
-        help="Become root with sudo (--no-become undoes a setting).",
+        help="Become root with sudo, or do not.",
     ),
     click.option(
         "-K",
         "--ask-become-pass",
         cls=settings.Setting,
         is_flag=True,
-        help="Ask for the sudo password once. Default: sudo -n.",
+        help="Ask for the sudo password. Default: sudo -n.",
     ),
     click.option(
         "--private-key",
@@ -135,7 +135,7 @@ _reached = stack(
         cls=_VaultId,
         multiple=True,
         metavar="LABEL@FILE",
-        help="Ansible Vault: a label with its password file, or LABEL@prompt. May be repeated.",
+        help="Ansible Vault: a label's password file, or LABEL@prompt. May be repeated.",
     ),
     click.option(
         "--vault-password-file",

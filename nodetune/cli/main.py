@@ -7,14 +7,15 @@ import gc
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import click
 
 from nodetune import __version__
-from nodetune.cli import Folder, deprecated
-from nodetune.foundation import UserError
+from nodetune.cli import Folder, deprecated, told
+from nodetune.foundation import UserError, paths
 from nodetune.foundation.exit_codes import FINDINGS, INTERRUPTED, OK, READER_GONE, USAGE
 
 COLLECTED = 50_000, 20, 100
@@ -25,6 +26,18 @@ class Commands(Folder):
     """The commands of nodetune, also by their old names."""
 
     folder = "commands"
+    headings: ClassVar[Mapping[str, Sequence[str]]] = {
+        "Look: change nothing": ("audit", "explain", "plan", "verify", "diff", "facts", "checks"),
+        "Change: can be rolled back": ("apply", "rollback", "runs", "tune", "provision", "lock"),
+        "Keep: watch what holds": ("guard", "pull"),
+    }
+    meant: ClassVar[Mapping[str, str]] = {
+        "fix": "apply",
+        "scan": "audit",
+        "undo": "rollback",
+        "measure": "verify",
+        "version": "--version",
+    }
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return self._moved(ctx, cmd_name) if cmd_name in deprecated.COMMANDS else super().get_command(ctx, cmd_name)
@@ -52,7 +65,7 @@ class Commands(Folder):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(__version__, message="nodetune %(version)s")
+@click.version_option(__version__, "-V", "--version", message="nodetune %(version)s")
 def group() -> None:
     """Audit, tune, verify and guard GPU servers."""
 
@@ -67,8 +80,7 @@ def main() -> None:
     except click.exceptions.Abort:
         code = _say("interrupted", INTERRUPTED)
     except click.ClickException as problem:
-        problem.show()
-        code = USAGE
+        code = _say(told(problem), USAGE)
     except BrokenPipeError:
         code = _reader_gone()
     except SystemExit as ended:  # click and rich end a broken pipe with 1, which would mean findings
@@ -102,5 +114,5 @@ def _prepare_output() -> None:
 
 
 def _say(message: str, code: int) -> int:
-    click.echo(f"nodetune: {' '.join(message.split())}", err=True)
+    click.echo(f"nodetune: {paths.as_typed(' '.join(message.split()))}", err=True)
     return code

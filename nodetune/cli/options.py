@@ -58,7 +58,7 @@ judging = stack(
         multiple=True,
         metavar="NAME",
         shell_complete=complete("profiles"),
-        help="Profile to use instead of training. May be repeated. Matching profiles (vm, grace …) are added.",
+        help="Profile instead of training. May be repeated. Matching profiles (vm, grace …) are added.",
     ),
     click.option(
         "--site",
@@ -193,7 +193,7 @@ saved_facts = click.option(
     "facts_path",
     **SAVED,
     metavar="FILE|DIR",
-    help="Use saved facts instead of connecting to hosts.",
+    help="Use saved facts; connect to no host.",
 )
 fail_on = click.option(
     "--fail-on", **of(AuditRequest, "fail_on"), help="Exit with 1 on findings of this severity or higher."
@@ -230,7 +230,7 @@ def format_option(formats: Sequence[str], *, file: bool = True) -> Callable[[Any
         default=formats[0],
         show_default=True,
         callback=_by_ending,
-        help="Output format." + " With -o, the file name extension decides." * file,
+        help="Output format." + " With -o, its extension decides." * file,
     )
 
 

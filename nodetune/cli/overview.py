@@ -12,7 +12,7 @@ from typing import Any
 
 from nodetune.api.model import SEVERITIES
 from nodetune.cli import last_results
-from nodetune.foundation import text
+from nodetune.foundation import paths, text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, TOO_SLOW
 from nodetune.hosts import nodeset
 from nodetune.remediation.runs import record
@@ -82,7 +82,8 @@ def _audit(about: Known) -> str:
     counts = failing if isinstance(failing, dict) else {}
     found = [f"{counts[each]} {each}" for each in reversed(SEVERITIES) if counts.get(each)]
     worst = f"; worst: {about['worst']} on {about.get('worst_host')}" if found and about.get("worst") else ""
-    findings = f"{', '.join(found)} findings" if found else "no findings"
+    noun = "finding" if [each.split()[0] for each in found] == ["1"] else "findings"
+    findings = f"{', '.join(found)} {noun}" if found else "no findings"
     hosts = f"{text.count(_number(about, 'hosts'), 'host')}{_lost(about)}"
     return hosts if _none_reached(about) else f"{hosts}: {findings}{worst}"
 
@@ -159,5 +160,5 @@ def print_overview(say: Callable[[str], None]) -> bool:
     """Print the overview; return whether there is something to say."""
     found = lines()
     for label, told in found:
-        say(f"{label:<9} {told}")
+        say(f"{label:<9} {paths.as_typed(told)}")
     return bool(found)

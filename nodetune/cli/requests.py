@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from nodetune.cli import Command
 from nodetune.foundation.request import RequestError, limits
 
 
@@ -46,7 +47,7 @@ def kind_of(kind: type[Any], typed: type[Any] | None = None) -> type[click.Comma
     return type("Command", (_Command,), {"kind": kind, "typed": typed})
 
 
-class _Command(click.Command):
+class _Command(Command):
     kind: type[Any]
     typed: type[Any] | None
 

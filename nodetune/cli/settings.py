@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from nodetune.cli import verbosity
+from nodetune.cli import in_words, verbosity
 from nodetune.foundation import UserError, file_io, text
 
 FILE, PROJECT_FILE = "nodetune.toml", "pyproject.toml"
@@ -24,7 +24,6 @@ VARIABLE = "NODETUNE_CONFIG"
 LARGEST = 1 << 20
 NEAR = 0.8
 _STORED = "nodetune.settings"
-_NUMBERS = {"integer": "whole number", "float": "number"}
 
 
 class SettingsError(UserError):
@@ -73,10 +72,8 @@ class Setting(click.Option):
         except click.BadParameter as problem:
             if not is_implicit(ctx, str(self.name)):
                 raise
-            said = r"is not a valid (integer|float) range"
-            told = re.sub(said, lambda kind: f"is not a {_NUMBERS[kind[1]]}", problem.message).rstrip(".")
             hint = f"give --{self.key} for this command, or change it"
-            raise SettingsError(f"{origin(ctx, self)}: {self.key}: {told}: {hint}") from None
+            raise SettingsError(f"{origin(ctx, self)}: {self.key}: {in_words(problem.message)}: {hint}") from None
 
 
 def known() -> Mapping[str, Setting]:

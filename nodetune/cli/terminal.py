@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nodetune.cli import verbosity
+from nodetune.foundation import paths
 
 if TYPE_CHECKING:
     from nodetune.cli.progress import Progress
@@ -24,4 +25,4 @@ class Terminal:
     detail = staticmethod(verbosity.detail)
 
     def warn(self, text: str) -> None:
-        click.echo(text, err=True)
+        click.echo(paths.as_typed(text), err=True)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from nodetune.foundation import paths
 from nodetune.foundation import text as plain_text
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -80,7 +81,7 @@ def is_quiet() -> bool:
 def note(text: str) -> None:
     """Print a message that is not a result: silent with -q."""
     if not _state.quiet:
-        click.echo(text, err=True)
+        click.echo(paths.as_typed(text), err=True)
 
 
 def detail(text: str) -> None:

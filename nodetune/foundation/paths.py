@@ -1,12 +1,17 @@
-"""Where playbooks/, templates/ and inventories/ are: next to the package in a source tree, inside it in a wheel."""
+"""Where playbooks/, templates/ and inventories/ are: next to the package in a source tree, inside it in a wheel. Where nodetune is."""
 
 from __future__ import annotations
 
+import os
+import re
+import sys
+from functools import cache
 from pathlib import Path
 
 from nodetune.foundation import UserError
 
 PACKAGE = Path(__file__).parents[1]
+NAME = "nodetune"
 
 
 def shared(name: str) -> Path:
@@ -30,3 +35,25 @@ def source_of(module: str, package: str) -> str:
     if spec is None or spec.origin is None:
         raise UserError(f"{module} is not installed here: install {package}")
     return Path(spec.origin).read_text("utf-8")
+
+
+def as_typed(text: str) -> str:
+    """Return a text with its commands of nodetune as this user can type them; unchanged if the shell finds nodetune."""
+    own, commands = _own()
+    if not own:
+        return text
+    import shlex  # here, and below: most commands propose none
+
+    word = shlex.quote(os.path.abspath(own) if text.startswith("cd ") else own)  # noqa: PTH100  (links stay)
+    return commands.sub(lambda _: word, text)
+
+
+@cache
+def _own() -> tuple[str, re.Pattern[str]]:
+    """Return the path by which this program runs, empty if its name is enough, and what matches the name before a command."""
+    import shutil
+
+    own, found = sys.argv[0], shutil.which(NAME)
+    named = Path(own).name != NAME or (found and Path(found).resolve() == Path(own).resolve())
+    names = "|".join(path.stem for path in (PACKAGE / "cli" / "commands").glob("[a-z]*.py"))
+    return ("" if named else own), re.compile(rf"(?<![\w./-]){NAME}(?= (?:{names}|--help)\b)")

@@ -23,6 +23,7 @@ class Measurement:
     """The constants of a measurement's file, in lower case. See nodetune/measurements/__init__.py for what each means."""
 
     name: str
+    about: str = ""
     seconds: float = 20.0
     scope: str = "host"
     gpus: int = 1
@@ -36,6 +37,13 @@ class Measurement:
     finds_others: bool = False
     takes_folder: bool = False
     by_name: bool = False
+
+    @property
+    def runs(self) -> list[str]:
+        """The suites and options that add it to a run."""
+        disk = ["--disk"] if self.takes_folder else []
+        added = [] if self.by_name else [*disk, *(["--pairs"] if self.scope == "pair" else [])]
+        return [*self.suites, *added] or [" ".join([f"--only {self.name}", *disk])]
 
     def item(self, suite: str) -> dict[str, Any]:
         """Return the measurement as one line of a plan, with the options and the deadline of that suite."""
@@ -79,10 +87,14 @@ def _read(folder: Path) -> Mapping[str, Measurement]:
 
 
 def _measurement(name: str, text: str) -> Measurement:
-    known = {each.name.upper() for each in fields(Measurement)} - {"NAME"}
-    assigned = [node for node in ast.parse(text).body if isinstance(node, ast.Assign)]
+    known = {each.name.upper() for each in fields(Measurement)} - {"NAME", "ABOUT"}
+    tree = ast.parse(text)
+    about = (ast.get_docstring(tree) or "").partition("\n")[0].partition(":")[0].rstrip(".")
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
     constants = {node.targets[0].id: node.value for node in assigned if isinstance(node.targets[0], ast.Name)}
-    return Measurement(name, **{key.lower(): _literal(name, key, constants[key]) for key in known & set(constants)})
+    return Measurement(
+        name, about, **{key.lower(): _literal(name, key, constants[key]) for key in known & set(constants)}
+    )
 
 
 def _literal(name: str, key: str, node: ast.expr) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 import tempfile
 from pathlib import Path
 
@@ -14,15 +15,26 @@ from nodetune.foundation import json_document
 from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
 from nodetune.report import rows, verify_rows
 from nodetune.report.text import verify, verify_changes
+from nodetune.report.text.lines import Lines, console
+from nodetune.verify import catalogue, run
 from nodetune.verify import compare as comparing
 from nodetune.verify import document as verify_document
-from nodetune.verify import run
 from nodetune.verify.document import Result
 from nodetune.verify.request import VerifyRequest
 from nodetune.verify.verify_hosts import save_baseline, verify_hosts
 
 ROOM = 1 << 20
 """Bytes that a result needs at least where it is written to."""
+
+
+def print_measurements() -> None:
+    """Print each measurement with the suites or the option that runs it, and what it measures."""
+    lines = Lines(console(sys.stdout))
+    rows = [(each.name, ", ".join(each.runs), each.about) for each in catalogue.measurements().values()]
+    name_width, runs_width = (max(len(row[column]) for row in rows) for column in (0, 1))
+    for name, runs, about in rows:
+        head = f"{runs:{runs_width}}  "
+        lines.line((f"{name:{name_width}}  ", "bold"), head, about, hang=" " * (name_width + 2 + len(head)))
 
 
 def verified(request: VerifyRequest, output_format: str, output: Path | None) -> int:

@@ -28,12 +28,12 @@ _comparing = cli_options.stack(
         "--cohort",
         **of(AuditRequest, "cohort"),
         metavar="gpu|inventory|all|FACT",
-        help="Compare hosts that have the same GPUs, inventory groups, or value of a fact.",
+        help="Compare hosts with the same GPUs, inventory groups, or value of a fact.",
     ),
     click.option(
         "--reference",
         metavar="HOST|FILE",
-        help="Compare all hosts with this host, or with the host in this fact file, instead of with the majority.",
+        help="Compare with this host, or the one in this fact file, instead of with the majority.",
     ),
     click.option("--no-compare", is_flag=True, help="Do not compare hosts with each other."),
     deprecated.alias("--no-fleet", "--no-compare", is_flag=True),
@@ -42,14 +42,14 @@ _aging = cli_options.stack(
     click.option(
         "--cache",
         **cli_options.FOLDER,
-        help="Save the facts of each host in this folder, and do not probe hosts with saved facts. An interrupted audit continues where it stopped.",
+        help="Save facts in this folder; do not probe hosts that have some there. An interrupted audit continues.",
     ),
     deprecated.alias("--keep", "--cache"),
     click.option(
         "--max-age",
         callback=cli_options.span,
         metavar="TIME",
-        help=f"Maximum age of facts (90s, 30m, 2h, 1d). With --facts, a host with older facts counts as unreachable; default: the limit in facts from nodetune pull, none for others. With --cache, a host with older facts is probed again; default: {CACHE_MINUTES}m.",
+        help=f"Maximum age of facts (90s, 30m, 2h, 1d). With older ones, --facts counts a host as unreachable (default: the limit of nodetune pull, if any), and --cache probes it again (default: {CACHE_MINUTES}m).",
     ),
 )
 
@@ -110,8 +110,8 @@ def command(
     nodetune audit                              this machine
     nodetune audit -i prod -l 'gpu[001-064]'    hosts of an inventory
     nodetune audit --facts node.json            saved facts; connects to no host
-    nodetune audit -i prod --reference gpu001   compare with a host that is known to be good
-    nodetune audit -i prod --cache facts/       thousands of hosts: can be interrupted and continued
+    nodetune audit -i prod --reference gpu001   compare with a good host
+    nodetune audit -i prod --cache facts/       thousands of hosts: can be continued
 
     With several hosts, the audit also compares versions, settings, links and counters between hosts that should be
     identical.

@@ -15,7 +15,7 @@ from nodetune.cli import options as cli_options
 from nodetune.cli import proposed_options, requests, verbosity
 from nodetune.cli.terminal import Terminal
 from nodetune.facts import document
-from nodetune.foundation import file_io, text
+from nodetune.foundation import file_io, paths, text
 from nodetune.foundation.exit_codes import INCOMPLETE, OK
 from nodetune.report.text import host_names
 
@@ -59,7 +59,8 @@ def _tell_lost(results: Iterable[HostResult], asked: str) -> None:
     for state, found in host_names.causes(lost).items():
         for why, hosts in found:
             again = f": nodetune facts {asked} {host_names.ACCEPT}" if why == host_names.KEYS else ""
-            click.echo(f"{host_names.fold(hosts)}: {state}: {why}{again}", err=True)
+            told = f"{host_names.fold(hosts)}: {state}: {why}{again}"
+            click.echo(paths.as_typed(told), err=True)
 
 
 class Saved:

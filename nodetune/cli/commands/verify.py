@@ -36,6 +36,15 @@ def _required(context: click.Context, parameter: click.Parameter, typed: tuple[s
     return _only(context, parameter, tuple(name.strip() for each in typed for name in each.split(",")))
 
 
+def _list(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    """Print the measurements and end."""
+    if wanted and not context.resilient_parsing:
+        from nodetune.cli.commands import _verify
+
+        _verify.print_measurements()
+        context.exit()
+
+
 def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -> str:
     """Return the network in canonical form. Raise click.UsageError."""
     try:
@@ -66,6 +75,14 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
     callback=_required,
     metavar="NAMES",
     help="These measurements have to pass on every host, else exit with 3: nccl,gemm. May be repeated.",
+)
+@click.option(
+    "--list",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list,
+    help="List the measurements, with the suite or option that runs each, and exit.",
 )
 @cli_options.gpus("Measure only this GPU. May be repeated.")
 @click.option(

@@ -12,6 +12,7 @@ from rich.table import Table
 from nodetune.api.model import Check, disruption_name
 from nodetune.audit import explain
 from nodetune.config import quantities
+from nodetune.foundation import paths
 from nodetune.foundation import text as plain_text
 from nodetune.report.text.lines import STYLE, Lines, console
 
@@ -20,8 +21,18 @@ WIDE = 130
 
 
 def print_checks(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print a table as wide as the screen, grouped by area. Ids are never wrapped."""
+    """Print a table as wide as the screen, grouped by area; where nobody reads it, one line a check for other programs.
+
+    Ids are never wrapped.
+    """
     out = console(sys.stdout)
+    if not out.is_terminal:
+        widths = {key: max(len(row[key]) for row in rows) for key in ("id", "severity", "area")}
+        for row in rows:
+            sys.stdout.write(
+                "  ".join([*(f"{row[key]:{width}}" for key, width in widths.items()), row["title"]]) + "\n"
+            )
+        return
     wide = out.width >= WIDE
     table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
     table.add_column("check", no_wrap=True)
@@ -35,7 +46,8 @@ def print_checks(rows: Sequence[Mapping[str, Any]]) -> None:
             table.add_row(f"  {row['id']}", row["severity"], row["title"], *more)
     out.print(table)
     more_there = "" if wide else ", with the wanted value and the fix"
-    out.print(f"\n{plain_text.count(len(rows), 'check')}; nodetune explain ID describes one{more_there}")
+    one = paths.as_typed(f"nodetune explain ID describes one{more_there}")
+    out.print(f"\n{plain_text.count(len(rows), 'check')}; {one}")
 
 
 def _fix_column(row: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.text import Text
 
+from nodetune.foundation import paths
 from nodetune.report import sections
 
 short_reason = sections.short_reason
@@ -48,7 +49,8 @@ class Lines:
         """Print one logical line. A part is a text, or a text with its style. Rows after the first also get `hang`."""
         line = Text()
         for part in parts:
-            line.append(*((part, "") if isinstance(part, str) else (part[0], STYLE.get(part[1], part[1]))))
+            text, style = (part, "") if isinstance(part, str) else part
+            line.append(paths.as_typed(text), STYLE.get(style, style))
         line.expand_tabs(8)
         margin = indent
         for row in line.split("\n", allow_blank=True):
@@ -74,6 +76,7 @@ class Lines:
 
     def commands(self, *proposed: tuple[str, str]) -> None:
         """Print commands, each after its label: on one line if they fit, else one line each. None is wrapped."""
+        proposed = tuple((label, paths.as_typed(command)) for label, command in proposed)
         between = "   "
         if self.fits(between.join(f"{label} {command}" for label, command in proposed)):
             parts = [
@@ -88,7 +91,8 @@ class Lines:
         """Print one line without wrapping."""
         line = Text(indent)
         for part in parts:
-            line.append(*((part, "") if isinstance(part, str) else (part[0], STYLE.get(part[1], part[1]))))
+            text, style = (part, "") if isinstance(part, str) else part
+            line.append(paths.as_typed(text), STYLE.get(style, style))
         self._print(line)
 
     def _print(self, line: Text) -> None:

@@ -36,16 +36,15 @@ def schema(name):
 
 
 @pytest.mark.parametrize("words", [[], ["guard"], ["tune"]])
-@pytest.mark.parametrize("width", [50, 110])
-def test_a_group_lists_its_commands_as_click_would(words, width):
+def test_a_group_lists_each_command_once_with_its_description(words):
     group, context = main.group, click.Context(main.group)
     for word in words:
         group = group.get_command(context, word)
-    listed = {name: group.get_command(context, name) for name in group.list_commands(context)}
-    mine, clicks = click.HelpFormatter(width=width), click.HelpFormatter(width=width)
-    group.format_commands(context, mine)
-    click.Group(commands=listed).format_commands(context, clicks)
-    assert mine.getvalue() == clicks.getvalue()
+    listed = {name: group.get_command(context, name).get_short_help_str(200) for name in group.list_commands(context)}
+    formatter = click.HelpFormatter(width=110)
+    group.format_commands(context, formatter)
+    rows = [line.split(maxsplit=1) for line in formatter.getvalue().splitlines() if line.startswith("  ")]
+    assert sorted(rows) == sorted([name, about] for name, about in listed.items())
 
 
 def test_the_name_of_a_subcommand_alone_gets_its_group():
@@ -86,7 +85,7 @@ assert not loaded, loaded
     ("arguments", "text"),
     [
         (["audti"], "unknown command 'audti': did you mean audit?"),
-        (["audit", "--no-such"], "No such option"),
+        (["audit", "--xyzzy"], "nodetune: no such option --xyzzy: see nodetune audit --help\n"),
         (
             ["audit", "--facts", "no-such-file"],
             "no such file or folder: no-such-file (bundled machines: h100-x2, h200-x4)",

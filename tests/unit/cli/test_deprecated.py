@@ -144,7 +144,7 @@ def test_an_old_command_works_and_keeps_stdout_clean(words, new, begin):
 
 def test_help_shows_every_description_uncut_at_80_columns():
     found = CliRunner().invoke(main.group, ["--help"], terminal_width=80, env={"COLUMNS": "80"}).stdout
-    rows = found.partition("Commands:\n")[2].splitlines()
+    rows = [line for line in found.partition("Look")[2].splitlines() if line.startswith("  ")]
     assert len(rows) == len(main.group.list_commands(None))
     assert [row for row in rows if row.endswith("...") or len(row) > 80] == []
     assert not {"slurm", "taskprolog"} & {row.split()[0] for row in rows}

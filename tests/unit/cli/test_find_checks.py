@@ -2,6 +2,7 @@
 
 import json
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -16,8 +17,15 @@ def cli(*words, columns=80):
     return done
 
 
+def table(*words, columns=80):
+    """The checks as a terminal shows them."""
+    terminal = {"COLUMNS": str(columns), "FORCE_COLOR": "1", "TERM": "xterm"}
+    done = CliRunner().invoke(group, ("checks", *words), env=terminal)
+    return click.unstyle(done.output)
+
+
 def test_no_id_is_broken_at_80_columns():
-    lines = cli("checks").output.splitlines()
+    lines = table().splitlines()
     shown = {line.split()[0] for line in lines if line.startswith("  ") and line.strip()}
     listed = {each["id"] for each in json.loads(cli("checks", "--format", "json").output)["checks"]}
     assert listed <= shown
@@ -25,12 +33,12 @@ def test_no_id_is_broken_at_80_columns():
 
 
 def test_each_check_has_its_title():
-    text = " ".join(cli("checks", "-s", "min-free-kbytes-low").output.split())
+    text = " ".join(table("-s", "min-free-kbytes-low").split())
     assert "min-free-kbytes-low info vm.min_free_kbytes is too low" in text
 
 
 def test_a_wide_terminal_shows_wanted_value_and_fix():
-    text = " ".join(cli("checks", "-s", "swappiness-high", columns=160).output.split())
+    text = " ".join(table("-s", "swappiness-high", columns=160).split())
     assert "at most 10 sysctl" in text
 
 
@@ -39,7 +47,7 @@ def test_a_wide_terminal_shows_wanted_value_and_fix():
     [(["swap"], "swap-large"), (["vm.swappiness"], "swappiness-high"), (["FREE", "memory"], "min-free-kbytes-low")],
 )
 def test_checks_are_searched_by_words(words, found):
-    text = cli("checks", *words).output
+    text = table(*words)
     assert f"  {found} " in text
     assert "governor-not-performance" not in text
 

@@ -49,7 +49,8 @@ def older(path, seconds):
 
 def test_where_nothing_is_recorded_it_is_the_help():
     done = nodetune()
-    assert "Usage: nodetune [OPTIONS] COMMAND" in done.stdout + done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Usage: nodetune [OPTIONS] COMMAND" in done.stdout
 
 
 def test_an_audit_is_followed_by_the_plan_for_its_findings(facts):
@@ -166,7 +167,7 @@ def test_where_nothing_can_be_written_the_audit_is_as_ever(facts, tmp_path, monk
     monkeypatch.setenv("NODETUNE_RUNS", str(tmp_path / "file" / "runs"))
     done = nodetune("audit", "--facts", facts)
     assert (done.returncode in (1, 3), done.stderr) == (True, "")
-    assert nodetune().returncode == 2
+    assert nodetune().stdout.startswith("Usage: ")
 
 
 def test_rollbacks_and_provisions_are_runs_too():

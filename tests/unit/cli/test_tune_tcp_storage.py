@@ -12,7 +12,7 @@ from tests.support.commandline import nodetune
         ("tcp -i localhost --allow-settings", "1 host: TCP tuning needs exactly two, as in -l HOST,HOST"),
         ("tcp -i a,b,c --allow-settings", "3 hosts: TCP tuning needs exactly two"),
         ("storage --disk /tmp", "settings of the host change during the measurement: allow this with --allow-settings"),
-        ("storage --allow-settings", "Missing option '--disk'"),
+        ("storage --allow-settings", "nodetune: missing option '--disk': see nodetune tune storage --help\n"),
         ("storage --disk /tmp --allow-settings --size 1MiB", "write 64MiB to 64GiB, such as 1GiB"),
         ("storage --disk /tmp --allow-settings --size many", "write 64MiB to 64GiB, such as 1GiB"),
         ("storage -i a,b --disk /tmp --allow-settings", "2 hosts: storage is tuned on one host at a time"),

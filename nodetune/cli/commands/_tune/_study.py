@@ -90,7 +90,7 @@ def _say_next(found: Mapping[str, Any], site: Path | None, connection: Connectio
         words = shlex.join([*replace(connection, transport="auto").words, "--site", str(site)])
         hosts = " ".join(str(host) for host in found["provenance"].get("hosts", ()))
         click.echo(f"\nproposal: {site} (add it to the site file of these hosts: {text.plain(hosts, 200)})", err=True)
-        click.echo(f"nodetune plan {words}     what it changes; then apply, verify, and rollback if needed", err=True)
+        verbosity.note(f"nodetune plan {words}     what it changes; then apply, verify, and rollback if needed")
 
 
 def _tell(phase: str, trial: Trial) -> None:
