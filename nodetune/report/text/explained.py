@@ -61,20 +61,27 @@ class _Printer:
         self._out.line((f"{severity:<8}", STYLE[severity]), "  ", (check, "bold"), f"  {first.title}")
         told = by_key((self._told(*member), member[0].host) for member in members)
         ordered = sorted(told.items(), key=lambda each: -len(each[1]))
-        for (observed, wanted, reason, steps, confirm), hosts in ordered[:MOST]:
+        acts = {each[3:] for each in told}
+        for (observed, wanted, reason, *act), hosts in ordered[:MOST]:
             if not self._single:
                 self._out.line((named(hosts), "bold"), indent=GUTTER)
             self._labelled("observed", observed, f"   wanted {wanted}" if wanted else "")
             self._labelled("because", reason)
-            self._labelled("do", steps)
-            if confirm:  # a command: nobody can paste two halves
-                self._out.whole((f"{'confirm':<9}", "dim"), confirm, indent=GUTTER)
+            if len(acts) > 1:
+                self._act(*act)
         if left := ordered[MOST:]:
             count = text.count(sum(len(hosts) for _, hosts in left), "host")
             self._out.line((f"… and other values on {count}: -l HOST shows one", "dim"), indent=GUTTER)
+        if len(acts) == 1:
+            self._act(*acts.pop())
         known = self._checks.get(check)
         self._labelled("why", explain.explain(known).sections.get("Why it matters", "") if known else "")
         self._out.line("")
+
+    def _act(self, steps: str, confirm: str) -> None:
+        self._labelled("do", steps)
+        if confirm:  # a command: nobody can paste two halves
+            self._out.whole((f"{'confirm':<9}", "dim"), confirm, indent=GUTTER)
 
     def _told(self, result: HostResult, found: Finding) -> tuple[str, str, str, str, str]:
         known = self._checks.get(found.check)
