@@ -40,14 +40,15 @@ def _save(folder: Path, host: str, state: str) -> None:
 
 def _picture(command: str, folder: str) -> str:
     shown = "\n\n".join(map(_cut, _run(command, folder).strip("\n").split("\n\n")))
-    console = Console(width=WIDTH, record=True, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+    console = Console(width=WIDTH, record=True, file=io.StringIO(), color_system="truecolor", no_color=False)
     console.print(Text.from_ansi(shown))
     drawing = FONTS.sub("", console.export_svg(title=command, unique_id="audit")).replace("Fira Code, ", "")
     return "".join(f"{line.rstrip()}\n" for line in drawing.splitlines())
 
 
 def _run(command: str, folder: str) -> str:
-    environment = {**os.environ, "COLUMNS": str(WIDTH), "FORCE_COLOR": "1", "PYTHONPATH": str(ROOT)}
+    terminal = {"COLUMNS": str(WIDTH), "FORCE_COLOR": "1", "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    environment = {**os.environ, **terminal, "PYTHONPATH": str(ROOT), "NODETUNE_CONFIG": ""}
     environment.pop("NO_COLOR", None)
     words = [sys.executable, "-m", *command.split()]
     return subprocess.run(words, check=False, env=environment, cwd=folder, capture_output=True, text=True).stdout
