@@ -73,7 +73,7 @@ def photographed() -> None:
         (folder / "verify.json").write_text(json.dumps(document(proofs(hosts, {"gpu005": SLOW}), int(time.time()))))
         _run("nodetune audit --facts facts --format html -o fleet.html --measurements verify.json", name)
         with browser(folder / "profile") as driver:
-            for picture, view, height in (("page", "", 1420), ("plots", "#measurements", 1060)):
+            for picture, view, height in (("page", "", 1130), ("plots", "#measurements", 1060)):
                 size = {"width": 1280, "height": height, "deviceScaleFactor": 1, "mobile": False}
                 driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
                 driver.get("about:blank")
