@@ -47,7 +47,10 @@ function draw(moved) {
   place();
 
   function place() {
-    if (kind === "search") return;
+    if (kind === "search") {
+      if (document.activeElement !== field) field.value = decoded(location.hash.replace("#/search/", ""));
+      return;
+    }
     field.value = "";
     const kept = keepFocus && document.getElementById(keepFocus);
     keepFocus = "";
