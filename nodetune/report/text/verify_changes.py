@@ -32,7 +32,7 @@ def print_changes(
 ) -> None:
     """Print worse figures first, then better, then unchanged ones with the smallest visible change.
 
-    `missing` are the figures that stand only before, `lost` the hosts that were not measured, with both states.
+    `missing` are the figures that only the first result has, `lost` the hosts that were not measured, with both states.
     """
     out = console(stream)
     single = len({each.before.host for each in changes}) == 1

@@ -61,7 +61,7 @@ def command(request: ResumeRequest, dry_run: bool, yes: bool, output_format: str
 
 
 def _confirm(expected: Sequence[Fate], judged: str, yes: bool) -> None:
-    """Ask before nodes are resumed, once it is said which. `judged` are the options of profile and site file."""
+    """Print what would happen to the nodes, then ask. `judged` are the options of profile and site file."""
     names = [fate.name for fate in expected if fate.state == MAY]
     if not names or yes:
         return
