@@ -135,8 +135,8 @@ class _Plan:
         given = {"nonce": nonce, "seconds": self.seconds, "most": self._most, "command": usual, "others": others}
         text = json.dumps({**given, "script": script.decode("ascii")})
         parts = [text[at : at + LONGEST_PART] for at in range(0, len(text), LONGEST_PART)]
-        given_to_srun = {name: os.environ[f"SLURM_{name}"] for name in ASKED_BY_SRUN if f"SLURM_{name}" in os.environ}
-        self.environment = {f"SALLOC_{name}": value for name, value in given_to_srun.items()}
+        requests = {name: os.environ[f"SLURM_{name}"] for name in ASKED_BY_SRUN if f"SLURM_{name}" in os.environ}
+        self.environment = {f"SALLOC_{name}": value for name, value in requests.items()}
         self.environment |= {RELAY: payload.relay(nonce)}
         self.environment |= {f"{PLACE}{number}": part for number, part in enumerate(parts)}
         pythons = Counter(target.python for target in targets)
