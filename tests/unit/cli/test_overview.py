@@ -88,6 +88,12 @@ def test_each_line_says_what_was_found():
     assert found["guard"].endswith("this host: 4 nodes, 3 enforce, 2 drained by the guard, 1 not reached")
 
 
+@pytest.mark.parametrize(("failing", "said"), [({"high": 1}, "1 high finding;"), ({"low": 2}, "2 low findings;")])
+def test_one_finding_is_no_plural(failing, said):
+    last_results.keep("audit", "", {**AUDIT, "failing": failing})
+    assert said in shown()["audit"]
+
+
 def test_a_run_that_failed_comes_first():
     last_results.keep("audit", "-i prod", AUDIT)
     older(last_results._path("audit"), 60)

@@ -13,7 +13,7 @@ import pytest
 
 from nodetune.audit import run
 from nodetune.audit.selection import Selection
-from nodetune.cli.commands import plan
+from nodetune.cli.commands import apply, plan
 from nodetune.cli.main import group
 from nodetune.cli.terminal import Terminal
 from nodetune.foundation import paths
@@ -91,6 +91,14 @@ def test_a_fix_that_its_own_check_refuses_is_named_before_it_is_planned(tmp_path
     site.write_text("checks:\n  slow-start-after-idle-on: {accept: 0, set: 1}\n")
     text = said(command, *BUNDLED, "-s", "slow-start-after-idle-on", "--site", str(site), code=0)
     assert f"{site} line 2: slow-start-after-idle-on: a fix would set 1, which accept rejects" in text
+
+
+@pytest.mark.parametrize(("steps", "said"), [(1, "Apply 1 step on gpu1?"), (2, "Apply 2 steps on gpu1?")])
+def test_one_step_is_no_plural(steps, said):
+    prepared = SimpleNamespace(
+        busy=[SimpleNamespace(host="gpu1", findings=[None] * steps)], request=SimpleNamespace(reboot=False)
+    )
+    assert apply._question(prepared) == said
 
 
 # Files

@@ -137,7 +137,7 @@ def test_what_is_below_target_comes_first_with_next_command():
     assert "suspect GPU2's PCIe link (0000:52:00.0), its slot or riser" in said
     assert "next     nodetune verify -i prod -l gpu1 --only gpu_copy --env NCCL_NVLS_ENABLE=0 --gpu 2\n" in text
     assert text.count("--only gpu_copy") == 1, "one part, one command"
-    assert re.search(r"^1 short +gpu_copy h2d +8 GPUs", text, re.MULTILINE)
+    assert re.search(r"^1 below +gpu_copy h2d +8 GPUs", text, re.MULTILINE)
     assert re.search(r"^GPU3 +393\.\d +.* +200\.0 +39", text, re.MULTILINE), "the matrix is shown"
     assert "save-baseline" not in text
 
