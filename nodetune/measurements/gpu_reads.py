@@ -14,7 +14,7 @@ LINE = 256
 """Two lines of the L2 cache, which fetches at most so much at once."""
 
 AT_ONCE, SUMS = 4, 4
-"""Reads of a thread that wait at the same time, each of so many words."""
+"""The reads of a thread that wait at the same time, and the words of each."""
 
 STREAM = """.visible .entry stream(.param .u64 memory, .param .u64 units, .param .u32 rounds, .param .u64 sums)
 {{

@@ -56,7 +56,7 @@ SIZES = {
 
 
 class Shape:
-    """What is multiplied: `m` by `k` weights with `n` inputs. `bell`: bf16 numbers from a bell curve of width one.
+    """The sides of a product: `m` by `k` weights with `n` inputs. `bell`: bf16 numbers from a bell curve of width one.
 
     With several `weights` each product takes the next ones, so that none of them is left in the GPU's cache.
     """

@@ -1,4 +1,4 @@
-"""What bounds a GPU's work: its tensor cores by number format, its memory, and how near the usual products come.
+"""The bounds of a GPU's work: its tensor cores by number format, its memory, and how near the usual products come.
 
 Metrics of the roofs: fp32, tf32, fp16, bf16, fp8 and int8 (TFLOP/s of products of n by n matrices; for int8 these are
 operations), hbm_read and l2_read (GB/s, read by all multiprocessors; the L2 cache over a quarter of its size), hbm_latency

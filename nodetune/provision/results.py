@@ -16,7 +16,8 @@ from nodetune.remediation import outcomes as remediation_outcomes
 from nodetune.remediation.ansible.events import Outcome
 from nodetune.verify.model import FAILED as NOT_MEASURED
 from nodetune.verify.model import UNKNOWN
-from nodetune.verify.run import HostVerification, exit_code
+from nodetune.verify.proof import exit_code
+from nodetune.verify.run import HostVerification
 
 MOST_NAMED = 8
 

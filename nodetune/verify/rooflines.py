@@ -1,4 +1,4 @@
-"""What the two roofs of a GPU come to: the operations per byte at which memory and tensor cores bound work alike. Pure."""
+"""The ridge of a GPU's roofline: the operations per byte at which memory and tensor cores bound work alike. Pure."""
 
 from __future__ import annotations
 

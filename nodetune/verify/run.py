@@ -13,16 +13,15 @@ from nodetune.audit import hosts as run
 from nodetune.audit.selection import ALWAYS
 from nodetune.facts import machine as machines
 from nodetune.facts.machine import Machine
-from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote.live_pool import Ended
-from nodetune.verify import diagnosis, disturbance, figures, proof, retest, suites
+from nodetune.verify import diagnosis, disturbance, figures, retest, suites
 from nodetune.verify import findings as finding
 from nodetune.verify.baseline import Baseline
 from nodetune.verify.catalogue import of_scope, takes_two_hosts
 from nodetune.verify.evaluate import judge, settled
-from nodetune.verify.model import FAILED, SHORT, Figure, Unmeasured, Verdict, VerifyFinding
+from nodetune.verify.model import SHORT, Figure, Unmeasured, Verdict, VerifyFinding
 from nodetune.verify.suites import Item, SuiteRequest
 
 FACTS = {*machines.FACTS, *gpu_users.FACTS, *ALWAYS}
@@ -281,22 +280,3 @@ def _used(facts: HostFacts) -> str:
 def _together(hosts: Sequence[str], items: Sequence[Item]) -> dict[str, Plan]:
     """Return the same plan for all of these hosts as one group."""
     return {host: {"measurements": list(items), "group": {"hosts": list(hosts)}} for host in hosts}
-
-
-def exit_code(verifications: Sequence[HostVerification], required: Iterable[str] = ()) -> int:
-    """Return 5 if a figure is below target, 3 if a host or a measurement is missing or disturbed, otherwise 0.
-
-    A GPU measurement that was skipped is missing where the host has the GPUs. The highest wins.
-    """
-    if any(each.short or any(found.status == SHORT for found in each.findings) for each in verifications):
-        return TOO_SLOW
-    complete = all(
-        each.state == "ok"
-        and not any(one.status == FAILED for one in each.unmeasured)
-        and not any(one.disturbed for one in each.verdicts)
-        # one host of several that measured together tells for all of them: the others have nothing to say
-        and (each.verdicts or not each.unmeasured)
-        and not proof.skipped(each)
-        for each in verifications
-    ) and not proof.lacking(verifications, required)
-    return OK if complete and any(each.verdicts for each in verifications) else INCOMPLETE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from nodetune.remediation.ansible.events import Outcome
 from nodetune.remediation.apply import Prepared
 from nodetune.remediation.document import ApplyReport
 from nodetune.remediation.runs import not_undone
+from nodetune.remediation.runs.files import RunError
 from nodetune.report import apply_rows, rows
 from nodetune.report.text import apply, before_after
 
@@ -73,9 +75,11 @@ def print_way_back(stream: TextIO, run: str, runs_folder: Path | None) -> None:
 
 
 def way_back(run: str, runs_folder: Path | None) -> str:
-    """Return the command that undoes a run; empty if it changed nothing."""
-    command = f"nodetune rollback {run} {proposed_options.runs_folder()}".rstrip()
-    return command if not_undone.changes_anything(run, runs_folder) else ""
+    """Return the command that undoes a run; empty if it changed nothing. A record that cannot be read may have changed all."""
+    with contextlib.suppress(RunError):
+        if not not_undone.changes_anything(run, runs_folder):
+            return ""
+    return f"nodetune rollback {run} {proposed_options.runs_folder()}".rstrip()
 
 
 def print_data(stream: TextIO, prepared: Prepared, report: ApplyReport, output_format: str) -> None:

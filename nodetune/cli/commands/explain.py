@@ -37,7 +37,7 @@ def command(request: AuditRequest, ids: tuple[str, ...], section: str | None) ->
     """Explain checks, how to confirm them manually, and their fix.
 
     ID is the id of a check, an area, or a shell pattern of ids. With --site, also checks of your own, and which line of
-    which file sets a value. Shows the value of this host, or of the hosts in --facts or -i.
+    which file sets a value. Shows the values of this host, or of the hosts that you name (-i, --facts).
 
     \b
     nodetune explain swap-large numa-balancing-on

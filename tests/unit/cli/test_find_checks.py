@@ -60,12 +60,12 @@ def test_words_that_no_check_names_are_an_error():
 
 def test_a_selection_that_matches_nothing_is_an_error():
     done = cli("checks", "-s", "swap")
-    assert "no check matches swap: did you mean swap-large or swap-in-use or swappiness-high?" in str(done.exception)
+    assert "no check matches swap: did you mean swap-on or swap-large or swap-in-use?" in str(done.exception)
 
 
 def test_several_checks_are_explained_each_once():
     text = cli("explain", "swap-large", "swap-*").output
-    assert text.count("\nWanted: ") == 2
+    assert text.count("\nWanted: ") == 3
     assert text.count("swap-large  ") == 1
 
 
@@ -75,7 +75,7 @@ def test_an_area_is_explained():
 
 
 @pytest.mark.parametrize(
-    ("given", "meant"), [("swap", "swap-large or swap-in-use"), ("swapiness-high", "swappiness-high")]
+    ("given", "meant"), [("swap", "swap-on or swap-large or swap-in-use"), ("swapiness-high", "swappiness-high")]
 )
 def test_an_unknown_check_has_near_names(given, meant):
     done = cli("explain", given)

@@ -87,7 +87,7 @@ def test_common_options_of_an_audit_come_first():
     found = sections(nodetune("audit", "--help", env={"COLUMNS": "80"}).stdout)
     assert [*found][:2] == ["Options", "Connection"]
     first = [line.split()[0].rstrip(",") for line in found["Options"] if line.startswith("  -")]
-    assert first == ["-i", "-l", "-b", "--facts", "-p", "--site", "-s", "--ignore", "--format", "-o", "-h"]
+    assert first == ["-i", "-l", "-b", "--facts", "-p", "--site", "-s", "--ignore", "--full", "--format", "-o", "-h"]
     assert any("--vault-id" in line for line in found["Connection"])
 
 
@@ -192,7 +192,8 @@ def test_a_word_in_the_wrong_place_gets_its_option(words, said):
         ("audit --forks x", "invalid value for '--forks': 'x' is not a whole number"),
         ("audit --timeout x", "invalid value for '--timeout': 'x' is not a number"),
         ("audit --forks", "option '--forks' requires an argument"),
-        ("explain", "missing argument 'ID...': see nodetune explain --help"),
+        ("explain", "give the ID of a check, or --section"),
+        ("diff", "missing argument 'A': see nodetune diff --help"),
         ("provision", "missing option '--site': see nodetune provision --help"),
         ("audit -q -v", "-q and -v contradict each other"),
         ("guard instal", "unknown command 'instal' of nodetune guard: did you mean install or uninstall?"),
@@ -229,7 +230,7 @@ def run(words, folder, path):
 @pytest.mark.parametrize(
     ("words", "proposed"),
     [
-        ("audit --facts h200-x4 -s memory", " bin/nodetune plan --facts h200-x4 -s memory"),
+        ("audit --facts h200-x4 -s memory", " bin/nodetune explain --facts h200-x4 -s memory --section unknown"),
         ("explain no-such-check-at-all", "search them with: bin/nodetune checks WORD"),
         ("audit -Z", "see bin/nodetune audit --help"),
     ],

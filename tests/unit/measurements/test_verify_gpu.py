@@ -36,6 +36,8 @@ SMALL = {
     "rest": 0,
     "side": 32,
     "large": 40,
+    "most": 3,
+    "metrics": ["hbm_read", "bf16"],
 }
 NAMES = ("gemm", "gpu_copy", "gpu_latency", "gpu_load", "gpu_memory", "gpu_p2p", "roofline")
 READS = ["hbm_read", "l2_read", "hbm_latency", "l2_latency"]

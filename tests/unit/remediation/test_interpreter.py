@@ -54,7 +54,7 @@ def test_anonymous_facts_do_not_have_the_path_of_a_python():
 
 
 def test_a_rollback_knows_the_python_of_its_run(tmp_path):
-    with record.recorded("apply", {}, ["gpu1"], None, tmp_path) as run:
+    with record.recorded("apply", {}, ["gpu1", "gpu2"], None, tmp_path) as run:
         run.save_facts(HostFacts("gpu1", {}, {"interpreter": PYENV, "python": "3.11.7"}))
     found = as_probed(Target("gpu1"), record.find(run.id, tmp_path).facts("gpu1"))
     assert found.python == PYENV

@@ -293,7 +293,7 @@ def test_explain_wants_a_check_or_a_section():
 
 def test_the_full_form_has_what_the_short_one_counts():
     short, full = (nodetune("audit", *saved("hgx-h200-untuned", *more)).stdout for more in ([], ["--full"]))
-    assert "17 low and info: nodetune audit --facts" in short
+    assert "18 low and info: nodetune audit --facts" in short
     assert "max-map-count-low" not in short
     assert "max-map-count-low" in full
     assert "observed 65530   wanted at least 262144" in full

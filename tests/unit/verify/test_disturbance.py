@@ -22,6 +22,7 @@ from nodetune.verify import run as verify_run
 from nodetune.verify.diagnosis import named
 from nodetune.verify.evaluate import judge
 from nodetune.verify.model import PASS, SHORT, UNKNOWN
+from nodetune.verify.proof import exit_code
 from nodetune.verify.suites import SuiteRequest
 from nodetune.verify.verify_hosts import save_baseline
 from tests.support import verify_records as records
@@ -71,7 +72,7 @@ def test_short_twice_on_a_quiet_host_names_its_part(prove, own):
     (proof,) = prove(records.Player(gpu1=[records.whole(**SLOW)]), baseline=own)
     assert memory(proof).status == SHORT
     assert "memory channels" in memory(proof).suspect
-    assert verify_run.exit_code([proof]) == TOO_SLOW
+    assert exit_code([proof]) == TOO_SLOW
 
 
 def test_below_target_while_others_work_blames_no_part(prove, own):
@@ -80,7 +81,7 @@ def test_below_target_while_others_work_blames_no_part(prove, own):
     assert (found.status, found.suspect, found.disturbed) == (UNKNOWN, "", WHY)
     assert found.reason == f"below target, but disturbed: {WHY}"
     assert proof.short == []
-    assert verify_run.exit_code([proof]) == INCOMPLETE, "nobody knows whether it is as expected"
+    assert exit_code([proof]) == INCOMPLETE, "nobody knows whether it is as expected"
     text = printed(proof)
     assert len(re.findall(rf"^loaded +memory +{re.escape(WHY)}$", text, re.MULTILINE)) == 1
     assert "so no part is blamed" in text
@@ -106,7 +107,7 @@ def test_what_passes_when_measured_again_passes(prove, own):
 def test_what_reaches_its_target_although_others_work_passes(prove, own):
     (proof,) = prove(records.Player(others={"gpu1": [LOADED]}, gpu1=[records.whole()]), baseline=own)
     assert memory(proof).status == PASS
-    assert verify_run.exit_code([proof]) == OK
+    assert exit_code([proof]) == OK
     assert "loaded   memory" in printed(proof), "told all the same"
 
 

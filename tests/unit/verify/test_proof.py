@@ -10,8 +10,8 @@ from nodetune.facts.machine import Machine
 from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
 from nodetune.foundation.request import RequestError
 from nodetune.verify import proof
-from nodetune.verify import run as verify_run
 from nodetune.verify.model import PASS, SHORT, SKIP, UNKNOWN, Figure, Unmeasured, Verdict
+from nodetune.verify.proof import exit_code
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
 from tests.support import verify_records as records
@@ -36,30 +36,30 @@ def skip(name, reason=NO_DRIVER, metric="", subject=""):
 def test_gpus_on_pci_without_a_driver_do_not_pass():
     seen = host(machine=Machine(pci_gpus=8), unmeasured=(skip("gemm"), skip("gpu_p2p")))
     assert [each.measurement for each in proof.skipped(seen)] == ["gemm", "gpu_p2p"]
-    assert verify_run.exit_code([seen]) == INCOMPLETE
+    assert exit_code([seen]) == INCOMPLETE
 
 
 def test_a_host_without_gpus_has_none_to_measure():
-    assert verify_run.exit_code([host(machine=Machine(cpu="EPYC"), unmeasured=(skip("gemm"),))]) == OK
+    assert exit_code([host(machine=Machine(cpu="EPYC"), unmeasured=(skip("gemm"),))]) == OK
 
 
 @pytest.mark.parametrize("name", ["gpu_p2p", "nccl", "nccl_overlap"])
 def test_one_gpu_alone_has_no_links_to_measure(name):
     one, two = (host(machine=Machine("NVIDIA H100 PCIe", gpus), unmeasured=(skip(name),)) for gpus in (1, 2))
-    assert (verify_run.exit_code([one]), verify_run.exit_code([two])) == (OK, INCOMPLETE)
+    assert (exit_code([one]), exit_code([two])) == (OK, INCOMPLETE)
 
 
 def test_a_number_format_that_a_gpu_lacks_is_nothing_missing():
-    assert verify_run.exit_code([host(unmeasured=(skip("roofline", "no fp8", "fp8", "GPU0"),))]) == OK
+    assert exit_code([host(unmeasured=(skip("roofline", "no fp8", "fp8", "GPU0"),))]) == OK
 
 
 def test_a_skipped_measurement_of_the_host_is_nothing_missing():
-    assert verify_run.exit_code([host(unmeasured=(skip("clock"),))]) == OK
+    assert exit_code([host(unmeasured=(skip("clock"),))]) == OK
 
 
 def test_a_figure_below_target_outranks_what_is_missing():
     seen = host(verdict(status=SHORT), unmeasured=(skip("nccl"),))
-    assert verify_run.exit_code([seen]) == TOO_SLOW
+    assert exit_code([seen]) == TOO_SLOW
 
 
 @pytest.mark.parametrize(
@@ -76,11 +76,11 @@ def test_a_figure_below_target_outranks_what_is_missing():
 )
 def test_what_is_required_has_to_pass(seen, why):
     assert proof.lacking([seen], ("gemm",)) == [why]
-    assert verify_run.exit_code([seen], ("gemm",)) == INCOMPLETE
+    assert exit_code([seen], ("gemm",)) == INCOMPLETE
 
 
 def test_what_is_required_and_passed_lacks_nothing():
-    assert verify_run.exit_code([host(verdict("gemm"))], ("gemm",)) == OK
+    assert exit_code([host(verdict("gemm"))], ("gemm",)) == OK
 
 
 def test_what_hosts_measure_together_counts_for_each_of_them():

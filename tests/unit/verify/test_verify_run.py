@@ -12,6 +12,7 @@ from nodetune.hosts.target import UnreachableError
 from nodetune.verify import retest, suites
 from nodetune.verify import run as verify_run
 from nodetune.verify.model import PASS, SHORT, Expectation, Verdict
+from nodetune.verify.proof import exit_code
 from nodetune.verify.suites import SuiteRequest
 from tests.support import verify_records as records
 
@@ -58,7 +59,7 @@ def test_a_sound_node_is_measured_once_and_passes(seen):
     assert (done.state, done.short) == ("ok", [])
     assert [names(plan) for _, plan in player.plans] == [[each["name"] for each in suites.suite("full")]]
     assert player.plans[0][1]["env"] == {"NCCL_NVLS_ENABLE": "0"}
-    assert verify_run.exit_code([done]) == OK
+    assert exit_code([done]) == OK
 
 
 def test_what_is_below_target_is_measured_again_and_only_that(seen):
@@ -73,7 +74,7 @@ def test_what_is_below_target_is_measured_again_and_only_that(seen):
     assert any(3 in pair and 5 not in pair for pair in pairs), "with another partner"
     assert any(5 in pair and 3 not in pair for pair in pairs)
     assert {(each.figure.subject, each.again) for each in done.short} == {("GPU2", (26.0,)), ("GPU3→GPU5", (200.0,))}
-    assert verify_run.exit_code([done]) == TOO_SLOW
+    assert exit_code([done]) == TOO_SLOW
 
 
 def test_parts_slow_under_full_load_are_retested_under_it(seen):
@@ -93,7 +94,7 @@ def test_what_was_short_only_once_passes_and_says_so(seen):
     assert done.short == []
     (told,) = [each.reason for each in done.verdicts if each.again]
     assert told == "below target once (3000) but not when measured again"
-    assert verify_run.exit_code([done]) == OK
+    assert exit_code([done]) == OK
 
 
 def test_newly_measured_partners_say_which_end_is_slow(seen):
@@ -116,7 +117,7 @@ def test_a_host_with_busy_gpus_is_skipped_and_users_named(seen):
     assert done.message.startswith("its GPUs are in use by python (40001)")
     assert "--allow-busy" in done.message
     assert player.plans == []
-    assert verify_run.exit_code([done]) == INCOMPLETE
+    assert exit_code([done]) == INCOMPLETE
 
 
 def test_a_busy_host_is_measured_when_told(seen):
@@ -131,8 +132,8 @@ def test_hosts_that_cannot_be_reached_cost_the_others_nothing(seen):
     player = records.Player(gpu1=[records.whole()], cut=[UnreachableError("dropped", "the connection broke")])
     found = {each.host: each for each in prove(player, seen, ("gpu1", "gone", "cut"), env={"NCCL_NVLS_ENABLE": "0"})}
     assert [found[host].state for host in ("gpu1", "gone", "cut")] == ["ok", "refused", "dropped"]
-    assert verify_run.exit_code(list(found.values())) == INCOMPLETE
-    assert verify_run.exit_code([found["gpu1"]]) == OK
+    assert exit_code(list(found.values())) == INCOMPLETE
+    assert exit_code([found["gpu1"]]) == OK
 
 
 def test_a_host_is_compared_with_its_fellows(seen):
@@ -153,20 +154,20 @@ def test_runs_are_kept_apart_and_go_through_everything_in_turn(seen):
 def test_a_measurement_that_failed_makes_the_result_incomplete(seen):
     told = [*records.whole(), {"measurement": "gemm", "failed": "out of memory", "subject": "GPU1"}]
     (done,) = prove(records.Player(gpu1=[told]), seen, env={"NCCL_NVLS_ENABLE": "0"})
-    assert verify_run.exit_code([done]) == INCOMPLETE
+    assert exit_code([done]) == INCOMPLETE
     assert [each.reason for each in done.unmeasured] == ["out of memory"]
 
 
 def test_data_that_came_back_wrong_counts_as_fallen_short(seen):
     told = [{"measurement": "gpu_copy", "failed": "data came back wrong: 3 words differ", "subject": "GPU1"}]
     (done,) = prove(records.Player(gpu1=[told]), seen, only=("gpu_copy",))
-    assert verify_run.exit_code([done]) == TOO_SLOW
+    assert exit_code([done]) == TOO_SLOW
 
 
 def test_nothing_but_skips_proves_nothing(seen):
     told = [{"measurement": "disk", "skip": "there is no fio here: install fio"}]
     (done,) = prove(records.Player(gpu1=[told]), seen, only=("disk",))
-    assert verify_run.exit_code([done]) == INCOMPLETE
+    assert exit_code([done]) == INCOMPLETE
 
 
 def test_pairs_form_one_group_and_slow_ones_meet_again(seen):
@@ -208,7 +209,7 @@ def test_ctrl_c_ends_the_run_and_what_is_known_is_judged(seen):
     (done,) = prove(interrupted, seen)
     assert done.state == "interrupted"
     assert done.verdicts
-    assert verify_run.exit_code([done]) == INCOMPLETE
+    assert exit_code([done]) == INCOMPLETE
 
 
 def test_options_reach_the_measurements_that_they_are_for():

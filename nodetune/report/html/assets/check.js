@@ -10,7 +10,7 @@ function checkPage(check) {
     h("p", {class: "lead"}, level > 0 ? badge(level, true) : null, " ", h("span", {class: "id"}, check.id), " ",
       check.failing.length ? `on ${number(check.failing.length)} of ${plural(reached.length, "host")}` : "fails on no host",
       check.fresh ? `, new on ${number(check.fresh)}` : "", check.gone ? `, gone from ${number(check.gone)}` : ""),
-    h("div", {class: "beside"},
+    h("div", {class: "columns"},
       h("div", {}, told("Why it matters"),
         check.failing.length ? section("What was seen", variants(check.failing)) : null,
         check.unknown.length ? section("Could not be judged", reasonList(check.unknown)) : null,
