@@ -114,11 +114,11 @@ def wait(driver, condition, message):
 @pytest.mark.parametrize("place", ["disk", "server"])
 def test_searching_for_a_check_leads_to_it(site, server, driver, place):
     root = f"file://{site}" if place == "disk" else server
-    driver.get(f"{root}/index.html?q=memlock-limited")
+    driver.get(f"{root}/index.html?q=numa-balancing-on")
     links = "return [...document.querySelectorAll('.md-search-result__link')].map((link) => link.href).filter((address) => address.includes('#'))"
     wait(driver, lambda page: page.execute_script(links), "no result")
     found = driver.execute_script(links)[0]
-    assert re.sub(r"\?[^#]*", "", found) == f"{root}/checks/limits.html#memlock-limited"
+    assert re.sub(r"\?[^#]*", "", found) == f"{root}/checks/numa.html#numa-balancing-on"
 
 
 @in_browser

@@ -14,7 +14,7 @@ from nodetune.checks.shared.slurm_settings import words
 
 
 def observe(facts: FactsView) -> list[str] | Absent:
-    listed = re.sub(r"\(.*?\)", "", facts["slurm.node"]["gres"]).split(",")
+    listed = re.sub(r"\([^()]*\)", "", facts["slurm.node"]["gres"]).split(",")
     names = {each.partition(":")[0].strip().lower() for each in listed} - {"", "gpu"}
     return (
         sorted(names - words(facts["slurm.config"]["settings"], "grestypes")) if names else Absent("only GPUs, or none")
