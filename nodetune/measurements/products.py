@@ -113,7 +113,6 @@ class Product:
                 kernels.bits(address, size, seed, shape.format.keep, shape.format.add, self.stream)
         gpu.poison(self.d, self.d_size, self.stream)
         gpu.wait(self.stream)
-        self.layouts = []
         self._describe()
 
     def _describe(self):

@@ -11,14 +11,12 @@ from importlib import import_module
 from itertools import groupby
 from typing import Any
 
-from nodetune.api import lines
 from nodetune.api.facts_view import FactAbsentError, FactUnreadError
+from nodetune.api.lines import FREE
 from nodetune.api.model import DISRUPTIONS, Check, Finding, Fix, HostFacts, fix_of
 from nodetune.foundation import UserError
 from nodetune.foundation import text as plain_text
 from nodetune.remediation.host_view import FILES, HostView, UnfixableError
-
-FREE = lines.FREE
 
 NEEDS = ("host.os", "own.files")
 """Facts that every kind may look at."""

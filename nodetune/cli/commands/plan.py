@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from nodetune.api.lines import FREE
 from nodetune.api.model import DISRUPTIONS, HostResult, disruption_name
 from nodetune.cli import options as cli_options
 from nodetune.cli import proposed_options, requests, verbosity
@@ -15,7 +16,6 @@ from nodetune.foundation import json_document, text
 from nodetune.foundation.exit_codes import INCOMPLETE, OK
 from nodetune.remediation import plan as planning
 from nodetune.remediation import plan_document
-from nodetune.remediation.host_changes import FREE
 from nodetune.remediation.plan import HostPlan
 from nodetune.remediation.plan_hosts import plan_hosts
 from nodetune.remediation.request import BY_NAME, PlanRequest

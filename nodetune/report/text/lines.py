@@ -12,9 +12,6 @@ from rich.console import Console
 from rich.text import Text
 
 from nodetune.foundation import paths
-from nodetune.report import sections
-
-short_reason = sections.short_reason
 
 Part = tuple[str, str] | str
 """A text, or a text with its style."""

@@ -13,9 +13,9 @@ from nodetune.remediation import plan as planning
 from nodetune.remediation.host_changes import PlannedChange
 from nodetune.remediation.host_view import FILES
 from nodetune.remediation.plan import HostPlan, edited
-from nodetune.report.sections import BROKEN, HAND
+from nodetune.report.sections import BROKEN, HAND, short_reason
 from nodetune.report.text.host_names import named, unreached
-from nodetune.report.text.lines import Lines, console, short_reason, some
+from nodetune.report.text.lines import Lines, console, some
 
 FEW_MANUAL = 3
 
