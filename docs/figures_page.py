@@ -10,7 +10,7 @@ import reach
 
 from nodetune.facts.machine import Machine
 from nodetune.foundation import text
-from nodetune.verify import limits, reference
+from nodetune.verify import hardware_limits, reference
 from nodetune.verify.model import Figure
 from nodetune.verify.reference import Entry
 
@@ -145,7 +145,7 @@ def _cell(name: str, case: Case) -> str:
         return "-"
     machine = Machine(model=model, gpus=gpus, fabric=fabric)
     figure = Figure("", measurement, metric, "GPU0", ((1.0,),), unit, about=about)
-    found = reference.shipped(figure, machine, limits.of(figure, machine))
+    found = reference.shipped(figure, machine, hardware_limits.of(figure, machine))
     if found and found[1].gates:
         return f"{found[0].bound:.4g} {unit}" if found[1].proves else f"*warns*: {found[0].bound:.4g} {unit}"
     return "its link" if measurement == "gpu_copy" else "**none**"

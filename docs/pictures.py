@@ -61,8 +61,8 @@ def _cut(section: str) -> str:
 
 def photographed() -> None:
     """Write the page of a fleet of which one host is bad, and the plots of what real H200s measured, one of them slowed."""
-    from tests.unit.report.test_report_html import browser
-    from tests.unit.report.test_report_html_measured import SLOW, document, proofs
+    from tests.unit.report.test_html import browser
+    from tests.unit.report.test_html_measured import SLOW, document, proofs
 
     hosts = [f"gpu{number:03}" for number in range(1, 17)]
     with tempfile.TemporaryDirectory() as name:

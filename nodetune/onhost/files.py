@@ -1,4 +1,4 @@
-"""Small files of /proc and /sys, and open files that are written to the end."""
+"""Small files of /proc and /sys, and open files that are written to the end. Facts are read with a bound: probe/read.py."""
 
 import os
 

@@ -8,7 +8,7 @@ from nodetune.api.model import HostFacts, HostResult
 from nodetune.foundation import text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, TOO_SLOW
 from nodetune.hosts.target import UnreachableError
-from nodetune.provision import driver
+from nodetune.provision import running_driver
 from nodetune.provision.decide import Decision
 from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.record import DONE, NOTHING, Results, StageResult, failed
@@ -35,7 +35,7 @@ def users(facts: HostFacts | UnreachableError) -> StageResult | None:
     if isinstance(facts, UnreachableError):
         return unreached(facts)
     try:
-        found = driver.in_use(facts)
+        found = running_driver.in_use(facts)
     except HostRefusedError as problem:
         return refused(problem)
     return failed(f"its GPUs are in use by {found}: stop that first, or use --drain slurm") if found else None
@@ -43,7 +43,7 @@ def users(facts: HostFacts | UnreachableError) -> StageResult | None:
 
 def not_upgradable(decision: Decision, facts: HostFacts) -> StageResult | None:
     """Return why a host cannot be upgraded: no driver of NVIDIA's packages is installed and running."""
-    installed, running = decision.held.driver, driver.running_driver(facts)
+    installed, running = decision.held.driver, running_driver.version(facts)
     if decision.driver and not installed:
         return failed("no driver from NVIDIA's packages is installed: provision this host without --upgrade")
     if decision.driver and running != installed:

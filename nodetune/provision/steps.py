@@ -19,7 +19,7 @@ from nodetune.guard.deploy import install, nodes
 from nodetune.guard.deploy.playbooks import GuardPlaybooks
 from nodetune.guard.deploy.request import InstallRequest, PolicySettings
 from nodetune.hosts.target import Target, UnreachableError
-from nodetune.provision import driver, preflight
+from nodetune.provision import preflight, running_driver
 from nodetune.provision import results as provision_results
 from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.preflight import Preflight
@@ -123,7 +123,7 @@ class Steps:
         if isinstance(facts, UnreachableError):
             return provision_results.unreached(facts)
         try:
-            why = driver.takes_reboot(facts, self.decisions[host].driver)
+            why = running_driver.takes_reboot(facts, self.decisions[host].driver)
         except HostRefusedError as refused:
             return provision_results.refused(refused)
         return (provision_results.users(facts) or why) if why else StageResult(NOTHING)
@@ -132,8 +132,8 @@ class Steps:
         if isinstance(facts, UnreachableError):
             return provision_results.unreached(facts)
         try:
-            wrong = driver.not_up(facts, self.decisions[host].driver)
-            loaded = driver.running_driver(facts)
+            wrong = running_driver.not_up(facts, self.decisions[host].driver)
+            loaded = running_driver.version(facts)
         except HostRefusedError as refused:
             return provision_results.refused(refused)
         if not wrong:

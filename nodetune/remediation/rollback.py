@@ -19,7 +19,7 @@ from nodetune.remediation.ansible.inventory import as_probed
 from nodetune.remediation.ansible.play import OnEvent, PlayOptions
 from nodetune.remediation.host_operations import out_of_use
 from nodetune.remediation.request import RollbackRequest
-from nodetune.remediation.runs import not_undone, record
+from nodetune.remediation.runs import earlier_runs, record
 from nodetune.remediation.runs.connection import connection_record
 from nodetune.remediation.runs.files import RunError
 from nodetune.remediation.runs.record import RUNNING, Run, recorded
@@ -46,7 +46,7 @@ class Undoing:
     @property
     def labels(self) -> list[str]:
         """The changes of the run on the hosts."""
-        return [label for target in self.targets for label in not_undone.labels(self.of, target.name)]
+        return [label for target in self.targets for label in earlier_runs.labels(self.of, target.name)]
 
     def dry_run(self) -> Outcomes:
         """Return what a rollback would do."""
@@ -106,16 +106,16 @@ def runs_of(request: RollbackRequest) -> list[tuple[Run, Sequence[str]]]:
 
 def _named(request: RollbackRequest) -> tuple[Run, Sequence[str]]:
     if request.run == "last":
-        return not_undone.last(request.runs_folder)
+        return earlier_runs.last(request.runs_folder)
     of = record.find(str(request.run), request.runs_folder)
     return of, of.hosts
 
 
 def _standing_on(request: RollbackRequest) -> list[tuple[Run, Sequence[str]]]:
     spec, root = str(request.every), request.runs_folder
-    found = not_undone.on(patterns.expand(spec), root)
+    found = earlier_runs.on(patterns.expand(spec), root)
     if not found:
-        known = sorted({host for _, hosts in not_undone.standing(record.listing(root)) for host in hosts})
+        known = sorted({host for _, hosts in earlier_runs.standing(record.listing(root)) for host in hosts})
         others = f": nodetune changed {text.plain(nodeset.fold(known))}" if known else ""
         raise RunError(f"nothing to roll back on {text.plain(spec, 100)}{others}")
     return [*found]

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from nodetune.facts.machine import Machine
 from nodetune.foundation import by_key
-from nodetune.verify import disturbance, figures, limits, peers, reference
+from nodetune.verify import disturbance, figures, hardware_limits, peers, reference
 from nodetune.verify.baseline import Baseline, subject
 from nodetune.verify.catalogue import takes_two_hosts
 from nodetune.verify.model import PASS, SHORT, UNKNOWN, Expectation, Figure, Verdict
@@ -78,7 +78,7 @@ def _plural(subject_: str) -> str:
 
 
 def _verdict(figure: Figure, machine: Machine, baseline: Baseline | None, others: Sequence[Told]) -> Verdict:
-    limit = limits.of(figure, machine)
+    limit = hardware_limits.of(figure, machine)
     expected = _decisive(figure, machine, baseline, others)
     if expected:
         return Verdict(figure, PASS if expected.met_by(figure) else SHORT, expected, limit)

@@ -21,7 +21,7 @@ from nodetune.remediation import rollback
 from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.remediation.request import RollbackRequest
 from nodetune.remediation.rollback import Undoing
-from nodetune.remediation.runs import not_undone, record
+from nodetune.remediation.runs import earlier_runs, record
 from nodetune.remediation.runs.files import RunError
 from tests.support import killing
 
@@ -220,7 +220,7 @@ class Host:
     def _session(self, run, work):
         results = []
         try:
-            session.begin(run.id, "me", not_undone.over(run).get(NAME, ""), False)
+            session.begin(run.id, "me", earlier_runs.over(run).get(NAME, ""), False)
             run.add_event({"host": NAME, "task": "Begin", "status": "ok"})
             for each in work:
                 results.append(core.Result())
@@ -259,7 +259,7 @@ def roll_all_back(host):
     request, before = RollbackRequest(every=NAME, runs_folder=host.records), None
     while before != host.files():
         before, refused = host.files(), []
-        if not next(not_undone.standing(record.listing(host.records)), None):
+        if not next(earlier_runs.standing(record.listing(host.records)), None):
             return []
         outcomes = host.carry_out(request)
         for run, outcome in outcomes.items():
@@ -275,7 +275,7 @@ def _path(refused):
 
 def check(host, refused):
     """Every file is as before or as a hand left it, or its refusal is true; nothing waits for itself."""
-    standing = [run.id for run, _ in not_undone.standing(record.listing(host.records))]
+    standing = [run.id for run, _ in earlier_runs.standing(record.listing(host.records))]
     for run, path, message in refused:
         assert run in standing
         if moved := MOVED.match(message):

@@ -16,7 +16,7 @@ import pytest
 
 from nodetune import checks
 from tests.support.pages import DOCS, ROOT
-from tests.unit.report.test_report_html import PATIENCE, browser
+from tests.unit.report.test_html import PATIENCE, browser
 
 pytestmark = [
     pytest.mark.slow,

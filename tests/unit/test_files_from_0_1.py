@@ -21,7 +21,7 @@ from nodetune.guard.deploy import policy as policy_writer
 from nodetune.guard.deploy import status as guard_status
 from nodetune.guard.node import policy, scontrol
 from nodetune.hosts.target import Target
-from nodetune.remediation.runs import not_undone, record
+from nodetune.remediation.runs import earlier_runs, record
 from nodetune.remediation.runs.record import DONE, Run
 from nodetune.verify import baseline
 from nodetune.verify import document as verify_document
@@ -198,7 +198,7 @@ def test_a_run_is_listed_shown_and_found_to_be_over(records):
     run = record.find("last", records)
     assert (run.state(), run.hosts) == (DONE, ["gpu1", "gpu2"])
     own = Run.create("apply", {}, ["gpu1"], None, records)
-    assert not_undone.over(own) == {"gpu1": RUN, "gpu2": RUN}
+    assert earlier_runs.over(own) == {"gpu1": RUN, "gpu2": RUN}
 
 
 def test_a_rollback_finds_changes_facts_and_entries_of_a_run(records):

@@ -17,7 +17,7 @@ from nodetune.facts.machine import of
 from nodetune.facts.memo import identities
 from nodetune.guard.deploy import gres, node_state
 from nodetune.guard.deploy.nodes import GuardedNode
-from nodetune.provision import decide, driver, results
+from nodetune.provision import decide, results, running_driver
 from nodetune.provision.facts import HostRefusedError
 from nodetune.remediation import plan as planning
 from tests.support.provisioning import lock, running, site
@@ -81,9 +81,9 @@ class Everything:
     def provisions(self, facts):
         for work in (
             lambda: decide.decide(facts, self.site, lock()),
-            lambda: driver.takes_reboot(facts, "580.1"),
-            lambda: driver.not_up(facts, "580.1"),
-            lambda: driver.running_driver(facts),
+            lambda: running_driver.takes_reboot(facts, "580.1"),
+            lambda: running_driver.not_up(facts, "580.1"),
+            lambda: running_driver.version(facts),
             lambda: results.users(facts),
         ):
             with suppress(HostRefusedError):

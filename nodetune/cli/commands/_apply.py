@@ -17,7 +17,7 @@ from nodetune.remediation import document
 from nodetune.remediation.ansible.events import Outcome
 from nodetune.remediation.apply import Prepared
 from nodetune.remediation.document import ApplyReport
-from nodetune.remediation.runs import not_undone
+from nodetune.remediation.runs import earlier_runs
 from nodetune.remediation.runs.files import RunError
 from nodetune.report import apply_rows, rows
 from nodetune.report.text import apply, before_after
@@ -77,7 +77,7 @@ def print_way_back(stream: TextIO, run: str, runs_folder: Path | None) -> None:
 def way_back(run: str, runs_folder: Path | None) -> str:
     """Return the command that undoes a run; empty if it changed nothing. A record that cannot be read may have changed all."""
     with contextlib.suppress(RunError):
-        if not not_undone.changes_anything(run, runs_folder):
+        if not earlier_runs.changes_anything(run, runs_folder):
             return ""
     return f"nodetune rollback {run} {proposed_options.runs_folder()}".rstrip()
 

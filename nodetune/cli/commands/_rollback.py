@@ -20,7 +20,7 @@ from nodetune.hosts import nodeset
 from nodetune.remediation import document, rollback
 from nodetune.remediation.request import RollbackRequest
 from nodetune.remediation.rollback import Outcomes, Undoing
-from nodetune.remediation.runs import not_undone
+from nodetune.remediation.runs import earlier_runs
 from nodetune.remediation.runs.connection import RECORDED
 from nodetune.remediation.runs.record import Run
 from nodetune.report.text import apply
@@ -56,7 +56,7 @@ def roll_back(undoing: Undoing, dry_run: bool, yes: bool, stream: TextIO, output
     run, outcomes = undoing.carry_out(Terminal())
     code = _shown(outcomes, stream, output_format, [run])
     if code == END_STATE_MISSED and undoing.request.run == "last":
-        older = not_undone.before(undoing.of, undoing.request.runs_folder)
+        older = earlier_runs.before(undoing.of, undoing.request.runs_folder)
         more = f"; to leave it so and go on: nodetune rollback {older.id}" if older else ""
         verbosity.note(f"`last` is still run {undoing.of.id}, of which something is left{more}")
     return code

@@ -17,7 +17,7 @@ from nodetune.hosts.connection_options import MOST_FORKS, SessionOptions
 from nodetune.hosts.target import Target
 from nodetune.remediation.ansible import runner
 from nodetune.remediation.ansible.events import Event, Outcome, objects
-from nodetune.remediation.runs import not_undone
+from nodetune.remediation.runs import earlier_runs
 from nodetune.remediation.runs.record import Run
 
 SECONDS = 3600.0
@@ -101,7 +101,7 @@ def _variables(
     if run is None and not check:
         return {target.name: dict(by_host.get(target.name, {})) for target in targets}
     own = {"nodetune_run": run.id if run else DRY_RUN, "nodetune_controller": platform.node()}
-    over = not_undone.over(run) if run else {}
+    over = earlier_runs.over(run) if run else {}
     return {
         target.name: {**own, "nodetune_take_over": over.get(target.name, ""), **by_host.get(target.name, {})}
         for target in targets

@@ -12,7 +12,7 @@ import pytest
 from nodetune.facts import machine
 from nodetune.measurements import numa, rdma, rdma_gpu, tool
 from nodetune.measurements import report as reporting
-from nodetune.verify import limits
+from nodetune.verify import hardware_limits
 from nodetune.verify.model import Figure
 from nodetune.verify.suites import SuiteRequest
 from tests.unit.measurements.test_verify_perftest import device, recorded
@@ -163,4 +163,4 @@ def test_it_is_measured_only_if_named_and_the_port_is_its_limit():
     assert "rdma_gpu" not in [item["name"] for item in SuiteRequest(pairs=True).items]
     assert [item["name"] for item in SuiteRequest(only=("rdma", "rdma_gpu")).items] == ["rdma", "rdma_gpu"]
     figure = Figure("a", "rdma_gpu", "rdma_gpu", "GPU0 mlx5_0/1 a→b", ((380.0,),), "Gb/s", about={"rate": 400.0})
-    assert limits.of(figure, machine.UNKNOWN).value == 400.0
+    assert hardware_limits.of(figure, machine.UNKNOWN).value == 400.0

@@ -5,7 +5,7 @@ import pytest
 from nodetune.api.model import Absent, Each, Unread, Value
 from nodetune.config.site_provision import PARTS
 from nodetune.foundation.exit_codes import INCOMPLETE
-from nodetune.provision import decide, driver, package_data, results
+from nodetune.provision import decide, package_data, results, running_driver
 from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.lock import Versions
 from tests.support import verify_records as records
@@ -248,21 +248,23 @@ def test_facts_of_an_audit_are_not_enough(wish):
 
 
 def test_a_running_driver_of_another_version_needs_a_reboot():
-    assert driver.takes_reboot(bare(), DRIVER) == "nouveau is loaded"
-    assert driver.takes_reboot(running(), DRIVER) == ""
-    assert driver.takes_reboot(running(), NEWER) == "driver 580.159.04 is loaded, 580.178.04 is installed"
+    assert running_driver.takes_reboot(bare(), DRIVER) == "nouveau is loaded"
+    assert running_driver.takes_reboot(running(), DRIVER) == ""
+    assert running_driver.takes_reboot(running(), NEWER) == "driver 580.159.04 is loaded, 580.178.04 is installed"
     unloaded = running(packages__running_driver=Absent(), gpu__driver_version=Absent(), modules__loaded=Value([]))
-    assert driver.takes_reboot(unloaded, DRIVER) == f"driver {DRIVER} is installed but not loaded"
+    assert running_driver.takes_reboot(unloaded, DRIVER) == f"driver {DRIVER} is installed but not loaded"
 
 
 def test_a_site_without_a_driver_reboots_for_nouveau_only():
-    assert driver.takes_reboot(bare(modules__loaded=Value([])), "") == ""
+    assert running_driver.takes_reboot(bare(modules__loaded=Value([])), "") == ""
 
 
 def test_a_driver_is_up_when_it_is_the_wanted_one_and_answers():
-    assert driver.not_up(running(), DRIVER) == ""
-    assert "after the reboot: nouveau is loaded" in driver.not_up(bare(), DRIVER)
-    assert "does not respond: gpu.nvml: NVML: no" in driver.not_up(running(gpu__nvml=Unread("NVML: no")), DRIVER)
+    assert running_driver.not_up(running(), DRIVER) == ""
+    assert "after the reboot: nouveau is loaded" in running_driver.not_up(bare(), DRIVER)
+    assert "does not respond: gpu.nvml: NVML: no" in running_driver.not_up(
+        running(gpu__nvml=Unread("NVML: no")), DRIVER
+    )
 
 
 # The data

@@ -16,7 +16,7 @@ from nodetune.remediation.batches import BatchError, batches
 from nodetune.remediation.outcomes import FAILING, FIXED, NOT_APPLIED, PENDING, SKIPPED, StepOutcome
 from nodetune.remediation.plan import HostPlan, PlanSelection
 from nodetune.remediation.request import ApplyRequest
-from nodetune.remediation.runs import not_undone
+from nodetune.remediation.runs import earlier_runs
 from nodetune.remediation.runs.record import Run
 
 HOSTS = [f"gpu{number}" for number in range(1, 11)]
@@ -221,7 +221,7 @@ def test_locks_of_past_runs_may_be_taken_those_of_live_runs_not(tmp_path):
     about = json.loads((killed.folder / "run.json").read_text())
     about["controller"]["boot"] = "another"
     (killed.folder / "run.json").write_text(json.dumps(about))
-    found = not_undone.over(own)
+    found = earlier_runs.over(own)
     assert set(found["gpu1"].split()) == {over.id, killed.id}
     assert working.id not in found["gpu1"]
 

@@ -26,8 +26,8 @@ from nodetune.verify.proof import exit_code
 from nodetune.verify.suites import SuiteRequest
 from nodetune.verify.verify_hosts import save_baseline
 from tests.support import verify_records as records
+from tests.unit.verify.test_run import idle
 from tests.unit.verify.test_verify_report import schema
-from tests.unit.verify.test_verify_run import idle
 
 PYTHON = {"name": "python3", "pid": 71, "cpu": 0.41}
 LOADED = {"cpu": 0.41, "cpu_seconds": 3.3, "steal": 0.0, "steal_seconds": 0.0, "processes": [PYTHON], "gpus": []}

@@ -1,7 +1,7 @@
 """How verify asks for NCCL with a GEMM, and shows it: by size, and with the words that measure it again."""
 
 from nodetune.report.text import verify_table
-from nodetune.verify import figures, limits
+from nodetune.verify import figures, hardware_limits
 from nodetune.verify.suites import SuiteRequest
 from tests.support import verify_records
 
@@ -32,4 +32,4 @@ def test_sizes_are_told_apart_and_compared_only_with_themselves():
 
 def test_no_limit_of_a_link_or_of_the_tensor_cores_is_claimed():
     for each in (figure("all_reduce_with_gemm", 1 << 30), figure("gemm_with_all_reduce", 1 << 30, "TFLOP/s")):
-        assert limits.of(each, verify_records.h200()) is None
+        assert hardware_limits.of(each, verify_records.h200()) is None

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nodetune import data
-from nodetune.verify import limits, reference
+from nodetune.verify import hardware_limits, reference
 from nodetune.verify.model import Limit
 from tests.support import verify_records as records
 
@@ -32,7 +32,7 @@ def figure(measurement, metric, subject="GPU0", value=1.0, unit="GB/s", **about)
 def shipped(found, machine=None):
     """What it is compared with; None where there is nothing."""
     machine = machine or records.h200()
-    expected, _ = reference.shipped(found, machine, limits.of(found, machine)) or (None, None)
+    expected, _ = reference.shipped(found, machine, hardware_limits.of(found, machine)) or (None, None)
     return expected
 
 
@@ -172,19 +172,19 @@ def test_a_clock_is_compared_with_what_the_hardware_states():
     ],
 )
 def test_the_hardware_sets_a_limit(name, about, value):
-    assert limits.of(figure(*name, **about), records.h200()).value == pytest.approx(value, rel=0.001)
+    assert hardware_limits.of(figure(*name, **about), records.h200()).value == pytest.approx(value, rel=0.001)
 
 
 def test_there_is_no_limit_where_none_is_known():
     h200 = records.h200()
-    assert limits.of(figure("nccl", "all_reduce", "8 GPUs", nvls=True), h200) is None, "reduced in the switch"
-    assert limits.of(figure("nccl", "all_reduce", "2 nodes of 8 GPUs", nodes=2), h200) is None
-    assert limits.of(figure("gpu_latency", "launch", unit="µs"), h200) is None
+    assert hardware_limits.of(figure("nccl", "all_reduce", "8 GPUs", nvls=True), h200) is None, "reduced in the switch"
+    assert hardware_limits.of(figure("nccl", "all_reduce", "2 nodes of 8 GPUs", nodes=2), h200) is None
+    assert hardware_limits.of(figure("gpu_latency", "launch", unit="µs"), h200) is None
     c2c = replace(h200, links={"GPU0": {"most_generation": 4, "most_width": 1}})
-    assert limits.of(figure("gpu_copy", "h2d"), c2c) is None, "attached by NVLink-C2C, of an unknown rate"
+    assert hardware_limits.of(figure("gpu_copy", "h2d"), c2c) is None, "attached by NVLink-C2C, of an unknown rate"
     grace = replace(c2c, model="NVIDIA GH200 480GB")
-    assert limits.of(figure("gpu_copy", "h2d"), grace).what == "NVLink-C2C, 450 GB/s a direction"
-    assert limits.of(figure("roofline", "fp4", unit="TFLOP/s", dtype="fp4"), h200) is None
-    assert limits.of(figure("rdma", "rdma", "mlx5_0/1 a→b", unit="Gb/s", rate=400.0), h200) == Limit(
+    assert hardware_limits.of(figure("gpu_copy", "h2d"), grace).what == "NVLink-C2C, 450 GB/s a direction"
+    assert hardware_limits.of(figure("roofline", "fp4", unit="TFLOP/s", dtype="fp4"), h200) is None
+    assert hardware_limits.of(figure("rdma", "rdma", "mlx5_0/1 a→b", unit="Gb/s", rate=400.0), h200) == Limit(
         400.0, "link, 400 Gb/s"
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from nodetune.facts import machine
-from nodetune.verify import baseline, figures, findings, limits, peers
+from nodetune.verify import baseline, figures, findings, hardware_limits, peers
 from nodetune.verify.diagnosis import command, named
 from nodetune.verify.evaluate import again, judge
 from nodetune.verify.model import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Unmeasured, Verdict
@@ -402,7 +402,7 @@ def test_a_number_that_no_float_holds_says_nothing(number):
     record = {"measurement": "rdma", "subject": "mlx5_0", "unit": "Gb/s", "samples": [1], "about": {"rate": number}}
     found = figures.read("gpu1", record)
     assert found.about == {"rate": None}
-    assert limits.of(found, machine.UNKNOWN) is None
+    assert hardware_limits.of(found, machine.UNKNOWN) is None
 
 
 def test_texts_of_a_host_are_made_safe():

@@ -19,7 +19,7 @@ from nodetune.onhost import protocol
 from nodetune.remote import payload
 from tests.support import fake_pynvml, nvml_substitute
 
-SOURCE = Path(__file__).parents[2] / "machines" / "nvml"
+SOURCE = Path(__file__).parents[1] / "machines" / "nvml"
 FURTHER = SOURCE / "further.json"
 LATEST = 60.0
 """Seconds after which what a test waits for counts as not coming."""

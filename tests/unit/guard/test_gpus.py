@@ -17,7 +17,7 @@ import pytest
 
 from nodetune.guard.node import read, records
 from tests.unit.guard import install
-from tests.unit.guard.test_guard_entry import in_namespace, needs_mount
+from tests.unit.guard.test_entry import in_namespace, needs_mount
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="slurmd runs prologs and epilogs as root")
 

@@ -34,13 +34,13 @@ def takes_reboot(facts: HostFacts, driver: str) -> str:
         return "nouveau is loaded"
     if not driver:
         return ""
-    running = running_driver(facts)
+    running = version(facts)
     if not running:
         return f"driver {driver} is installed but not loaded"
     return "" if running == driver else f"driver {running} is loaded, {driver} is installed"
 
 
-def running_driver(facts: HostFacts) -> str:
+def version(facts: HostFacts) -> str:
     """Return the version of the loaded driver; empty if none is loaded."""
     known = FactsView(facts, ("packages.running_driver", "gpu.driver_version"), lookup)
     running = known.readable("packages.running_driver")

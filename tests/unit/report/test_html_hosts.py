@@ -7,7 +7,7 @@ from nodetune.api.device import Device
 from nodetune.api.model import HostResult
 from nodetune.report import sections
 from tests.support.reporting import finding, fixable, judged, result
-from tests.unit.report.test_report_html import MACHINES, Page, browser, fleet, in_browser
+from tests.unit.report.test_html import MACHINES, Page, browser, fleet, in_browser
 
 UNTUNED = next(each for each in MACHINES if each.stem == "hgx-h200-untuned")
 GPU = Device("GPU3", "0000:61:00.0", "GPU-5c2f9a4e-0000-1111-2222-0123456789ab", "1654922003815")

@@ -19,7 +19,7 @@ from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
 from tests.support import verify_records as records
 from tests.support.reporting import HOSTILE, finding, hostile, result
-from tests.unit.report.test_report_html import MACHINES, Page, browser, data_of, in_browser, nodetune, written
+from tests.unit.report.test_html import MACHINES, Page, browser, data_of, in_browser, nodetune, written
 
 SLOW = {"gpu_copy h2d GPU2": 26.4, "gpu_copy d2h GPU2": 26.1}
 """A GPU whose link came up at half its speed."""
@@ -321,7 +321,7 @@ def test_measurements_come_into_the_page_from_the_command_line(tmp_path):
     ("options", "message"),
     [
         (["--format", "text", "--measurements", __file__], "--measurements needs --format html"),
-        (["--format", "html", "--measurements", __file__], "test_report_html_measured.py: not JSON"),
+        (["--format", "html", "--measurements", __file__], "test_html_measured.py: not JSON"),
         (["--format", "html", "--measurements", str(MACHINES[0])], ".json: not a verify result"),
         (["--format", "html", "--measurements", "/nowhere/x.json"], "/nowhere/x.json: no such file"),
     ],

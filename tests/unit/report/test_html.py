@@ -520,7 +520,7 @@ def test_the_command_line_compares_a_page_with_an_earlier_one(tmp_path):
     ("options", "message"),
     [
         (["--format", "text", "--previous", __file__], "--previous needs --format html"),
-        (["--format", "html", "--previous", __file__], "test_report_html.py: not JSON"),
+        (["--format", "html", "--previous", __file__], "test_html.py: not JSON"),
     ],
 )
 def test_a_bad_earlier_audit_is_a_usage_error_in_one_line(options, message):
