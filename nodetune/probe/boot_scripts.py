@@ -1,4 +1,4 @@
-"""Settings of the site's own units and scripts at boot, after sysctl.d and tmpfiles.d: enabled services and rc.local.
+"""Settings of the site's own units and scripts at boot, after sysctl.d and tmpfiles.d: enabled services, rc.local, cloud-init.
 
 Only literal values are found: `sysctl -w NAME=VALUE` and `echo VALUE > FILE`.
 """
@@ -8,7 +8,7 @@ import re
 
 from nodetune.onhost import sysctl
 
-from . import read
+from . import cloud_init, read
 
 SCRIPTS = ("/etc/rc.local", "/etc/rc.d/rc.local")
 UNITS = "/etc/systemd/system"
@@ -25,16 +25,16 @@ RELOADS = re.compile(r"\bsysctl\s+(-\w*\s+)*(--system|-p|--load)\s*($|[;&|>\"'#]
 def files():
     """Return enabled services and scripts of the site that run at boot, scripts last."""
     found = []
-    for folder in _listed(UNITS):
+    for folder in read.names_or_none(UNITS):
         if folder.endswith((".wants", ".requires")):
-            names = _listed(os.path.join(UNITS, folder))
+            names = read.names_or_none(os.path.join(UNITS, folder))
             found += [os.path.join(UNITS, folder, name) for name in names if name.endswith(".service")]
-    return sorted(found) + [path for path in SCRIPTS if read.exists(path)]
+    return sorted(found) + [path for path in SCRIPTS if read.exists(path)] + cloud_init.scripts()
 
 
 def lines():
     """Return (file, line number, text) of each line of these, and of the scripts that they start, that may set a value."""
-    found = []
+    found = cloud_init.commands()
     for path in files():
         if not os.path.basename(path).startswith(OURS):
             found += _lines_of(path)
@@ -45,7 +45,7 @@ def _lines_of(path):
     found = _text_lines(path)
     if path.endswith(".service"):
         drop_ins = os.path.join(UNITS, os.path.basename(path) + ".d")
-        for name in _listed(drop_ins):
+        for name in read.names_or_none(drop_ins):
             found += _text_lines(os.path.join(drop_ins, name))
         found = [each for each in found if not each[2].startswith(("ExecStop", "ExecReload"))]
         started = [PATH.findall(text) for _, _, text in found if text.startswith("Exec")]
@@ -97,10 +97,3 @@ def _last(patterns, found):
             if setting:
                 return {"value": read.number_or_text(setting.group(1).strip()), "file": path, "line": number}
     return None
-
-
-def _listed(path):
-    try:
-        return read.names_in(path)
-    except OSError:
-        return []

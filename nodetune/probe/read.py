@@ -122,6 +122,14 @@ def names_in(path):
         return []
 
 
+def names_or_none(path):
+    """Return the sorted names in a folder; empty if it cannot be read, too."""
+    try:
+        return names_in(path)
+    except OSError:
+        return []
+
+
 def exists(path):
     """Return whether the path exists (a broken link does not)."""
     return os.path.exists(ROOT + path)

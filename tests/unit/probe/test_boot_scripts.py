@@ -82,3 +82,43 @@ def test_rc_local_decides_for_a_file_under_sys_and_is_last(tree, collect):
 def test_a_script_that_lets_procps_read_its_files_makes_sysctl_conf_last(tree, collect, command, value):
     files = {"/etc/sysctl.conf": f"{NAME}=60\n", "/etc/rc.local": f"#!/bin/sh\n{command}\n"}
     assert decides(tree, collect, files)["value"] == value
+
+
+ON = {"/run/cloud-init/enabled": ""}
+SITE, USER_DATA = "/etc/cloud/cloud.cfg.d/50-site.cfg", "/var/lib/cloud/instance/cloud-config.txt"
+
+
+@pytest.mark.parametrize(
+    ("items", "line"),
+    [
+        ("- sysctl -w vm.swappiness=60", 3),
+        ("- [sysctl, -w, vm.swappiness=60]", 3),
+        ('- [ sysctl, -w, "vm.swappiness=60" ]', 3),
+        ("- - sysctl\n  - -w\n  - vm.swappiness=60\n- - echo\n  - done", 3),
+        ("- [sh, -c, 'echo 60 > /proc/sys/vm/swappiness']", 3),
+        ("- |\n  set -e\n  sysctl -w vm.swappiness=60\n  sysctl -w vm.overcommit_memory=0", 5),
+        (" - echo begin\n - sysctl -w vm.swappiness=60\n - echo end", 4),
+    ],
+)
+def test_a_boot_command_of_cloud_init_decides(tree, collect, items, line):
+    files = {**ON, SITE: f"#cloud-config\nbootcmd:\n{items}\nruncmd:\n- sysctl -w vm.swappiness=70\n"}
+    assert decides(tree, collect, files) == {"value": 60, "file": SITE, "line": line}
+
+
+def test_boot_commands_of_user_data_replace_those_of_files(tree, collect):
+    files = {**ON, SITE: "bootcmd:\n- sysctl -w vm.swappiness=60\n", USER_DATA: "bootcmd:\n- echo hello\n"}
+    assert decides(tree, collect, files)["value"] == 10
+    files[USER_DATA] = "#cloud-config\nbootcmd: [[sysctl, -w, vm.swappiness=70]]\n"
+    assert decides(tree, collect, files) == {"value": 70, "file": USER_DATA, "line": 2}
+
+
+def test_cloud_init_that_is_not_enabled_decides_nothing(tree, collect):
+    assert decides(tree, collect, {SITE: "bootcmd:\n- sysctl -w vm.swappiness=60\n"})["value"] == 10
+
+
+@pytest.mark.parametrize(("mode", "value"), [(0o755, 60), (0o644, 10)])
+def test_a_script_of_each_boot_decides_if_it_can_run(tree, collect, mode, value):
+    script = "/var/lib/cloud/scripts/per-boot/tune.sh"
+    root = tree({**ON, script: "#!/bin/sh\nsysctl -w vm.swappiness=60\n", **OURS})
+    (root / script[1:]).chmod(mode)
+    assert collect("persisted", ["sysctl." + NAME])["persisted.sysctl." + NAME]["value"]["value"] == value
