@@ -198,7 +198,7 @@ CASES = (
 )
 ELSEWHERE = {
     "slurm_binding": "tests/integration/slurm/test_slurm_binding.py shows it on a real Slurm; bandwidth needs two NUMA nodes",
-    "rdma, rdma_gpu": "needs two RDMA adapters; with GPUs for the latter",
+    "rdma, rdma_latency, rdma_gpu": "needs two RDMA adapters; with GPUs for the latter",
     "disk_gds": "needs an NVIDIA GPU and a file system that GPUDirect Storage supports",
     "NFS, Lustre": "needs a server and a kernel with its client",
 }

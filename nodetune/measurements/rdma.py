@@ -50,26 +50,38 @@ def measure(options, report):
     Options: rounds, devices, size (bytes), queue_pairs, seconds (a run), repeats, gid_index, and those of pairs.
     """
     program = tool.need("ib_write_bw", PACKAGE)
+    play(report, options, lanes(options), lambda name, port: command(program, options, name, port), record)
+
+
+def lanes(options):
+    """Return what play measures: the active ports, each as a lane. Raise SkipError if there is none."""
     found = ports(options)
     if not found:
         raise reporting.SkipError("no RDMA adapter with an active port on this host")
-    lanes = {name: dict(about, adapter=name) for name, about in found.items()}
-    play(report, options, lanes, lambda name, port: command(program, options, name, port))
+    return {name: dict(about, adapter=name) for name, about in found.items()}
 
 
-def play(report, options, lanes, words):
+def play(report, options, lanes, words, record):
     """Measure each lane of each pair of hosts.
 
     `lanes`: {its name in figures: its conditions, with the "adapter" that it uses}; words(name, TCP port): the
-    program and its options for one run, to which the client adds an address.
+    program and its options for one run, to which the client adds an address; record(report, subject, output of the runs,
+    conditions): reports the figures.
     """
     pairs.play(
         report,
         options,
         lambda: _servers(report, options, lanes, words),
-        lambda here, there, known, at_once: _ask(report, options, (lanes, words), (here, there, known, at_once)),
+        lambda here, there, known, at_once: _ask(
+            report, options, (lanes, words, record), (here, there, known, at_once)
+        ),
         both_ways=True,
     )
+
+
+def record(report, subject, printed, about):
+    """Report the bandwidth of a lane."""
+    report.result(subject, [read(text) for text in printed], "Gb/s", **about)
 
 
 def ports(options):
@@ -111,11 +123,16 @@ def gid_index(folder):
 
 def command(program, options, name, port):
     """Return one run on one port of an adapter; both sides differ only in the address at the end."""
+    given = endpoint(program, options, name, port) + ["--report_gbits"]
+    given += ["-s", str(options.get("size", 1 << 20)), "-q", str(options.get("queue_pairs", 2))]
+    return given + ["-D", str(options.get("seconds", SECONDS_A_RUN))]
+
+
+def endpoint(program, options, name, port):
+    """Return a program of perftest with its options for a port of an adapter, and for a TCP port."""
     device, _, number = name.partition("/")
     index = options.get("gid_index", gid_index("{}/{}/ports/{}".format(CLASS, device, number)))
-    given = [program, "-d", device, "-i", number, "-p", str(port), "-F", "--report_gbits"]
-    given += ["-s", str(options.get("size", 1 << 20)), "-q", str(options.get("queue_pairs", 2))]
-    given += ["-D", str(options.get("seconds", SECONDS_A_RUN))]
+    given = [program, "-d", device, "-i", number, "-p", str(port), "-F"]
     return given + (["-x", str(index)] if index is not None else [])
 
 
@@ -132,7 +149,7 @@ def _servers(report, options, lanes, words):
                 commands = [words(name, port) for port in own_ports]
                 stay_near(found[name]["adapter"])
                 running.extend(tool.start(each, stdout=subprocess.DEVNULL) for each in commands)
-            pairs.wait_until_listening(free, running, "ib_write_bw", explained)
+            pairs.wait_until_listening(free, running, "perftest", explained)
             yield dict(known, ports=found)
         finally:
             for each in running:
@@ -140,7 +157,7 @@ def _servers(report, options, lanes, words):
 
 
 def _ask(report, options, what, pair):
-    (own, words), (here, there, known, at_once) = what, pair
+    (own, words, record), (here, there, known, at_once) = what, pair
     address, _ = pairs.way_to(known, there)
     offered = known.get("ports") if isinstance(known.get("ports"), dict) else {}
     for name in sorted(own):
@@ -153,12 +170,10 @@ def _ask(report, options, what, pair):
             free = pairs.ports_of(other.get("ports"), there)
             stay_near(own[name]["adapter"])
             limit = float(options.get("seconds", SECONDS_A_RUN)) + 20
-            samples = [read(tool.run(words(name, port) + [address], limit, telling=explained)) for port in free]
+            printed = [tool.run(words(name, port) + [address], limit, telling=explained) for port in free]
+            record(report, subject, printed, dict(own[name], size=options.get("size", 1 << 20), pairs_at_once=at_once))
         except reporting.MeasurementError as problem:
             report.failed(str(problem), subject)
-            continue
-        about = dict(own[name], size=options.get("size", 1 << 20), pairs_at_once=at_once)
-        report.result(subject, samples, "Gb/s", **about)
 
 
 def stay_near(name):

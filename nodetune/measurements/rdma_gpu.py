@@ -46,7 +46,9 @@ def measure(options, report):
     dmabuf = bool(options.get("dmabuf", not os.path.isdir(PEERMEM)))
     for about in chosen.values():
         about["by"] = "dma-buf" if dmabuf else "nvidia_peermem"
-    rdma.play(report, options, chosen, lambda name, port: command(program, options, chosen[name], port, dmabuf))
+    rdma.play(
+        report, options, chosen, lambda name, port: command(program, options, chosen[name], port, dmabuf), rdma.record
+    )
 
 
 def help_of(program):

@@ -13,6 +13,7 @@ Manually: iperf3 -s on one host, iperf3 -c ADDRESS -P 1 -O 1 (also -P 16, and wi
 
 import contextlib
 import json
+import os
 import re
 import subprocess
 
@@ -35,7 +36,8 @@ MOST_PROCESSES = 8
 STREAMS = (1, 16)
 MSS = 1448
 """Default if iperf3 does not report it: for an MTU of 1500."""
-MTU = "/sys/class/net/{}/mtu"
+MTU, ADAPTER = "/sys/class/net/{}/mtu", "/sys/class/net/{}/device"
+"""Links without an adapter (a bridge, a veth) state a speed that means nothing."""
 DROPS = ("rx_dropped", "rx_missed_errors", "rx_crc_errors", "rx_fifo_errors", "tx_dropped")
 
 
@@ -87,6 +89,7 @@ def _ask(program, options, report, pair):
         "link": gbits,
         "interface": interface,
         "mtu": files.number(MTU.format(interface)),
+        "adapter": os.path.exists(ADAPTER.format(interface)),
         "pairs_at_once": at_once,
     }
     about.update(address=address, network=options.get("network"))

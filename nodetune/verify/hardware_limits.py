@@ -54,6 +54,8 @@ def _bandwidth(figure: Figure, machine: Machine) -> Limit | None:
 
 def _link(figure: Figure) -> Limit | None:
     """Return the rate of the port or network link, if the host reports it."""
+    if figure.about.get("adapter") is False:
+        return None
     rate = figure.about.get("rate" if figure.measurement in ("rdma", "rdma_gpu") else "link")
     known = isinstance(rate, int | float) and rate > 0
     return Limit(float(rate), f"link, {rate:g} Gb/s") if known and rate else None

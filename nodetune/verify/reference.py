@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
@@ -21,7 +22,7 @@ class Entry:
     """One shipped figure. Members that are None (or empty) match anything; all others must match.
 
     `size_from`: bytes; bus bandwidth does not fall with size, so a floor holds from its size on. `at_least` in `unit`;
-    `measured` times the file's factor, `of_limit` of what the hardware allows, or what the hardware states under the
+    `measured` times the file's factor, `of_limit` of what the hardware allows (at most `limit_to`), or what the hardware states under the
     first known name of `of_stated` times the factor are alternatives. `proves` False: so loose that below it something
     is wrong, but above it nothing is proven. `gates` False: shown only.
     """
@@ -39,9 +40,11 @@ class Entry:
     nccl: str = ""
     size_from: int = 0
     local: bool | None = None
+    virtual: bool | None = None
     at_least: float | None = None
     measured: float | None = None
     of_limit: float | None = None
+    limit_to: float = math.inf
     of_stated: tuple[str, ...] = ()
     proves: bool = True
     gates: bool = True
@@ -60,7 +63,7 @@ class Entry:
         if self.of_stated:
             stated = [figure.about[name] for name in self.of_stated if figure.about.get(name)]
             return _number(stated[0]) * self.factor if stated else None
-        return self.of_limit * limit.value if self.of_limit and limit else None
+        return self.of_limit * limit.value if self.of_limit and limit and limit.value <= self.limit_to else None
 
     def fits(self, figure: Figure, machine: Machine) -> bool:
         """Return whether it applies to such a figure on such a machine."""
@@ -76,6 +79,7 @@ class Entry:
             (self.nccl or None, figures.minor(str(about.get("nccl"))) if self.nccl else None),
             ("median", about.get("statistic") or "median"),
             (self.local if self.local is not None else about.get("local"), about.get("local")),
+            (self.virtual if self.virtual is not None else machine.virtual, machine.virtual),
             (self.nodes, about.get("nodes", 1)),
         )
         enough = _number(gpus) >= self.gpus_from and _number(size) >= self.size_from

@@ -99,7 +99,7 @@ class SuiteRequest:
             **{each: {"--disk": self.disk} for each in of_folder()},
             "nccl": {"--nccl": self.nccl, "--nccl-tests": self.nccl_tests},
             "nccl_overlap": {"--nccl": self.nccl},
-            "tcp": {"--network": self.network},
+            **{each: {"--network": self.network} for each in ("tcp", "tcp_latency")},
         }
         options: list[tuple[str, ...]] = [(option, value) for option, value in given.get(name, {}).items() if value]
         return [*options, *([("--multi-node",)] if name in of_scope("collective") and together else [])]

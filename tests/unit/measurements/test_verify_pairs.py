@@ -3,10 +3,12 @@
 import contextlib
 import json
 import os
+import re
 import secrets
 import shutil
 import subprocess
 import sys
+import time
 from itertools import combinations
 
 import pytest
@@ -226,6 +228,55 @@ def test_one_and_sixteen_streams_are_two_figures_with_losses(measure, farm, iper
     for (metric, way), about in ways.items():
         assert about["streams"] == (1 if metric == "one_stream" else 16)
         assert (about["retransmitted"] > 0.005) is (way == "h0→h1"), "only one way loses segments"
+
+
+@pytest.fixture
+def narrow(farm):
+    """What the first host sends waits for its turn: some 16 ms for each small message."""
+    space = farm[0].python.rpartition("/")[2]
+    shaper = ["tc", "qdisc", "add", "dev", space.replace("-", "v"), "root", "tbf"]
+    subprocess.run([*shaper, "rate", "64kbit", "burst", "1600", "latency", "900ms"], check=True)
+    yield space
+    subprocess.run(["tc", "qdisc", "del", "dev", space.replace("-", "v"), "root"], check=True)
+
+
+def test_a_round_trip_waits_for_what_holds_messages_up(measure, farm, narrow):
+    found = {record["metric"]: record for record in measure.every("tcp_latency", hosts=2, repeats=2)}
+    assert set(found) == {"median", "p99"}
+    for record in found.values():
+        assert (record["subject"], record["unit"], record["about"]["interface"]) == ("h1→h0", "µs", "eth0")
+        assert len(record["samples"]) == 2
+        assert min(record["samples"]) > 10_000, "a message of 64 bytes and its headers at 64 kbit/s"
+    assert listeners(farm[0]) == [], "the server has ended"
+
+
+def until_there_is(something):
+    end = time.monotonic() + 30
+    while not something():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def listeners(host):
+    told = subprocess.run([host.python, "-c", "print(open('/proc/net/tcp').read())"], capture_output=True, text=True)
+    return [line for line in told.stdout.splitlines()[1:] if line.split()[3:4] == ["0A"]]
+
+
+def test_a_round_trip_is_twice_the_latency_that_sockperf_prints(measure, farm, narrow):
+    sockperf = shutil.which("sockperf")
+    if sockperf is None:
+        pytest.skip("no sockperf on this machine: apt install sockperf (CI does)")
+    spaces = [["ip", "netns", "exec", each.python.rpartition("/")[2], sockperf] for each in farm[:2]]
+    with subprocess.Popen([*spaces[0], "server", "--tcp", "-i", "10.199.7.1"], stdout=subprocess.DEVNULL) as server:
+        try:
+            until_there_is(lambda: listeners(farm[0]))
+            asked = [*spaces[1], "ping-pong", "--tcp", "-i", "10.199.7.1", "-m", "64", "-t", "3"]
+            told = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout
+        finally:
+            server.terminate()
+    half = float(re.search(r"percentile 50.000 =\s*([\d.]+)", told).group(1))
+    found = {record["metric"]: record for record in measure.every("tcp_latency", hosts=2, repeats=1)}
+    assert found["median"]["samples"][0] == pytest.approx(2 * half, rel=0.2)
 
 
 def test_an_interface_that_is_not_there_is_told_for_the_pair(measure, iperf3):

@@ -148,6 +148,20 @@ def test_a_gpu_without_figures_is_compared_with_its_pcie_link():
     assert shipped(figure("gpu_copy", "h2d", local=True), replace(unknown, links={})) is None
 
 
+def test_tcp_is_compared_with_a_link_that_one_host_can_fill():
+    def of(link, virtual=False, **about):
+        return shipped(
+            figure("tcp", "tcp", "a→b", unit="Gb/s", link=link, **about), replace(records.h200(), virtual=virtual)
+        )
+
+    assert of(100.0, adapter=True).bound == pytest.approx(90)
+    assert of(25.0).bound == pytest.approx(22.5)
+    assert of(400.0, adapter=True) is None
+    assert of(100.0, adapter=True, virtual=True) is None, "it may be limited below its link"
+    assert of(10.0, adapter=False) is None, "a bridge or veth"
+    assert shipped(figure("tcp", "one_stream", "a→b", unit="Gb/s", link=100.0), records.h200()) is None
+
+
 def test_a_clock_is_compared_with_what_the_hardware_states():
     found = shipped(figure("clock", "clock", "cpu3", 2.0, "GHz", base=2.1, nominal=2.4))
     assert found.bound == pytest.approx(0.97 * 2.1)

@@ -198,13 +198,13 @@ def say(event):
 def liar(tmp_path):
     """What becomes of a host whose python3 is not one: liar(what it does)."""
 
-    def run(body):
+    def run(body, seconds=5.0):
         program, python = tmp_path / "liar.py", tmp_path / "python3"
         program.write_text(LIAR.format(root=str(payload.MEASUREMENTS.parent.parent), body=body))
         python.write_text(f"#!/bin/sh\nexec {sys.executable} {program}\n")
         python.chmod(0o755)
-        plan = {"measurements": [{"name": "disk", "seconds": 5}]}
-        asked = ConnectionOptions(options=SessionOptions(seconds=5.0, most_said=4 << 20))
+        plan = {"measurements": [{"name": "disk", "seconds": seconds}]}
+        asked = ConnectionOptions(options=SessionOptions(seconds=seconds, most_said=4 << 20))
         found = remote.measure([here("a", python=str(python))], lambda _: plan, asked)
         return [event for _, event in found]
 
@@ -267,6 +267,6 @@ def test_an_event_of_no_known_shape_is_passed_over(liar, event):
 )
 def test_a_host_that_floods_hangs_or_ends_is_named(liar, body, state, monkeypatch):
     monkeypatch.setattr(remote, "ENDING_SECONDS", 0.0)
-    *_, ended = liar(body)
+    *_, ended = liar(body, 5.0 if state == "deadline" else 60.0)
     assert ended.problem.state in state.split("|")
     assert ended.problem.message
