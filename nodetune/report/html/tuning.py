@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 from nodetune.foundation import text
 from nodetune.tune.document import chance
+from nodetune.tune.headline import headline, percent
 from nodetune.tune.space import in_words
 
 ASSETS = Path(__file__).parent / "assets"
@@ -34,7 +35,8 @@ def write(stream: TextIO, found: Mapping[str, Any]) -> None:
         words=in_words,
         span=text.span,
         chance=chance,
-        percent=lambda fraction: f"{100 * fraction:+.1f} %",
+        percent=percent,
+        headline=headline(found),
         pictures=[picture(each["cases"]) for each in found["confirmations"]],
     )
     stream.write(page)
@@ -54,7 +56,7 @@ def picture(cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             "low": place(case["interval"][0]),
             "high": place(case["interval"][1]),
             "at": place(case["gain"]),
-            "gain": f"{100 * case['gain']:+.1f} %",
+            "gain": percent(case["gain"]),
             "kind": "better" if case["interval"][0] > 0 else "worse" if case["interval"][1] < 0 else "same",
         }
         for number, case in enumerate(cases)

@@ -11,6 +11,7 @@ from rich.table import Table
 from nodetune.foundation import text
 from nodetune.report.text.lines import Lines, console
 from nodetune.tune.document import chance
+from nodetune.tune.headline import headline, interval, percent
 from nodetune.tune.space import in_words
 
 MOST_DROPPED = 8
@@ -21,9 +22,10 @@ def print_tuning(stream: TextIO, found: Mapping[str, Any]) -> None:
     """Print the document of a tuning (nodetune/tune/document.py)."""
     out = console(stream)
     lines = Lines(out)
-    lines.line(
-        (text.plain(found["state"]), STYLES.get(found["state"], "magenta")), f": {text.plain(found['reason'], 600)}"
-    )
+    told = headline(found)
+    lines.line((told.state, STYLES.get(found["state"], "magenta")), f": {told.reason}")
+    if told.settle:
+        lines.line(("to settle it", "bold"), f": {told.settle}")
     lines.line(f"tuned: {text.plain(found['subject'])} on {_hosts(found['provenance'])}")
     for confirmation in found["confirmations"]:
         lines.line("")
@@ -49,7 +51,7 @@ def _print_confirmation(out: Console, lines: Lines, found: Mapping[str, Any]) ->
         table.add_column(name, justify="left" if name in ("case", "") else "right", no_wrap=name != "case")
     for case in found["cases"]:
         table.add_row(*_cells(case))
-    table.add_row("objective", "", "", "", _percent(found["gain"]), _interval(found["interval"]), chance(found["p"]))
+    table.add_row("objective", "", "", "", percent(found["gain"]), interval(found["interval"]), chance(found["p"]))
     out.print(table)
     lines.line(f"{found['runs']} fresh runs of each, in turn; p adjusted for the number of cases (Holm)")
 
@@ -72,18 +74,10 @@ def _cells(case: Mapping[str, Any]) -> list[str]:
         name,
         *medians,
         text.plain(case["unit"]),
-        _percent(case["gain"]),
-        _interval(case["interval"]),
+        percent(case["gain"]),
+        interval(case["interval"]),
         chance(case["p"]),
     ]
-
-
-def _percent(fraction: float) -> str:
-    return f"{100 * fraction:+.1f} %"
-
-
-def _interval(ends: Sequence[float]) -> str:
-    return f"{100 * ends[0]:+.1f} to {100 * ends[1]:+.1f}"
 
 
 def _print_dropped(lines: Lines, dropped: Sequence[Mapping[str, Any]]) -> None:

@@ -1,0 +1,70 @@
+"""The first words about a tuning: what was decided, why, and what would settle what is open. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nodetune.foundation import text
+from nodetune.tune import confirm, study
+from nodetune.tune.space import in_words
+
+MOST_CASES = 6
+ANOTHER = "-2.json"
+
+
+@dataclass(frozen=True)
+class Headline:
+    """`state` and `reason` are the decision. `settle` is what would settle it, and empty if nothing is open."""
+
+    state: str
+    reason: str
+    settle: str = ""
+
+
+def headline(found: Mapping[str, Any]) -> Headline:
+    """Return the first words about the document of a tuning (nodetune/tune/document.py)."""
+    better = [each for each in found["confirmations"] if each["refused"] and _gained(each)]
+    if found["state"] != study.NOTHING or not better:
+        return Headline(text.plain(found["state"]), text.plain(found["reason"], 600))
+    best = max(better, key=lambda each: float(each["gain"]))
+    lost = [each for each in best["cases"] if f"{each['id']} is " in best["refused"]]
+    open_ = [each for each in lost if each["interval"][1] > 0]
+    told = _cases(open_ or lost)
+    how = "these may be worse" if open_ else "these are worse"
+    reason = f"{in_words(best['setting'])}: {percent(best['gain'])}, but {how} (interval of 99 %): {told}"
+    return Headline("nothing accepted", reason, _settle(found, best) if len(open_) == len(lost) else "")
+
+
+def _gained(confirmation: Mapping[str, Any]) -> bool:
+    """Return whether a setting was refused only for what it may make worse."""
+    return bool(confirmation["gain"] >= confirm.LEAST_GAIN and confirmation["p"] <= confirm.LEVEL)
+
+
+def _cases(cases: list[Mapping[str, Any]]) -> str:
+    named = [f"{text.plain(each['id'])} {interval(each['interval'])} %" for each in cases[:MOST_CASES]]
+    more = [f"and {len(cases) - MOST_CASES} more"] if len(cases) > MOST_CASES else []
+    return ", ".join((*named, *more))
+
+
+def _settle(found: Mapping[str, Any], best: Mapping[str, Any]) -> str:
+    words = (f"--parameter {text.plain(name)}" for name in best["setting"]) if found["subject"] == "nccl" else ()
+    again = " ".join(("the same command with", *words, f"--save tuning-{found['subject']}{ANOTHER}"))
+    return "; ".join((f"{again}, on a drained host with steady CPU clocks", *_in_a_job(found, best)))
+
+
+def _in_a_job(found: Mapping[str, Any], best: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how a job decides instead: variables of NCCL need no change of a host."""
+    if found["subject"] == "nccl":
+        yield f"or compare the step time of your job with and without {in_words(best['setting'])}"
+
+
+def percent(fraction: float) -> str:
+    """Return a gain in per cent, with its sign."""
+    return f"{100 * fraction:+.1f} %"
+
+
+def interval(ends: list[float]) -> str:
+    """Return an interval of gains in per cent."""
+    return f"{100 * ends[0]:+.1f} to {100 * ends[1]:+.1f}"
