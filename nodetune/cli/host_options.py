@@ -16,8 +16,18 @@ from nodetune.hosts.connection_options import MOST_FORKS, ConnectionOptions, Ses
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-FILE: dict[str, Any] = {"type": click.Path(path_type=Path, dir_okay=False), "metavar": "FILE"}
-FOLDER: dict[str, Any] = {"type": click.Path(path_type=Path, file_okay=False), "metavar": "DIR"}
+
+class _NamedPath(click.Path):
+    """A path that is not empty: pathlib reads an empty one as the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("the name is empty: give a file or folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FILE: dict[str, Any] = {"type": _NamedPath(path_type=Path, dir_okay=False), "metavar": "FILE"}
+FOLDER: dict[str, Any] = {"type": _NamedPath(path_type=Path, file_okay=False), "metavar": "DIR"}
 """Settings of an option for a path that need not exist."""
 
 OLD_TRANSPORTS = {"ssh": "openssh"}

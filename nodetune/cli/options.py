@@ -36,6 +36,9 @@ ENDINGS = {
 }
 """The format that a file's name asks for, where --format does not say another."""
 
+PLAIN = (".log", ".out")
+"""Endings that ask for no format."""
+
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -211,13 +214,19 @@ def _writable(_context: click.Context, _parameter: click.Parameter, path: Path |
 
 def _by_ending(context: click.Context, parameter: click.Parameter, typed: str) -> str:
     """Return the format: the given one, else that of the file's ending. Raise click.BadParameter."""
-    path = context.params.get("output")
-    asked = ENDINGS.get(path.suffix.lower()) if isinstance(path, Path) else None
-    if asked is None or context.get_parameter_source(str(parameter.name)) is not ParameterSource.DEFAULT:
+    path, source = context.params.get("output"), context.get_parameter_source(str(parameter.name))
+    if not isinstance(path, Path) or not (ending := path.suffix.lower()):
         return typed
     formats: Sequence[str] = getattr(parameter.type, "choices", ())
+    asked = ENDINGS.get(ending)
+    if source is ParameterSource.COMMANDLINE and asked not in (None, "text", typed):
+        raise click.BadParameter(f"{path} implies {asked}, and --format is {typed}: change one of them")
+    if source is not ParameterSource.DEFAULT or ending in PLAIN:
+        return typed
     if asked not in formats:
-        raise click.BadParameter(f"{path} implies {asked}, but this command writes {' or '.join(formats)}")
+        implied = f"implies {asked}" if asked else f"has an unknown extension ({text.plain(ending, 20)})"
+        endings = ", ".join(each for each, name in ENDINGS.items() if name in formats)
+        raise click.BadParameter(f"{path} {implied}: use one of {endings}, or say what to write with --format")
     return asked
 
 

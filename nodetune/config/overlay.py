@@ -201,16 +201,24 @@ def _override(file: LocatedYaml, check_id: Any, given: Any, known: Iterable[str]
         file.fail(yaml_lines.unknown(check_id, known, "check") + " (list them: nodetune checks)", *at)
     if given is None or isinstance(given, bool):
         return given
-    changed = dict(given)
-    if Path(file.file).parent != FOLDER:  # our own profiles count in the units of the checks
-        from nodetune.config import quantities
+    changed, before = dict(given), len(file.problems)
+    with file.collecting():
+        if given.get("accept") is not None:
+            accept = _in_unit_of(check_id, "accept", given["accept"], file, at)
+            changed["accept"] = _predicate(file, accept, *at, "accept")
+            _refuse_number(file, check_id, changed["accept"], *at, "accept")
+    with file.collecting():
+        if "set" in given:
+            changed["set"] = predicates.operand_from_data(_in_unit_of(check_id, "set", given["set"], file, at))
+            for name in predicates.refs(changed["set"]):
+                known_fact(file, name, *at, "set")
+    whole = len(file.problems) == before
+    return changed if whole else {key: each for key, each in changed.items() if key not in ("accept", "set")}
 
-        changed = quantities.in_units_of(check_id, given, file, at)
-    if given.get("accept") is not None:
-        changed["accept"] = _predicate(file, changed["accept"], *at, "accept")
-        _refuse_number(file, check_id, changed["accept"], *at, "accept")
-    if "set" in given:
-        changed["set"] = predicates.operand_from_data(changed["set"])
-        for name in predicates.refs(changed["set"]):
-            known_fact(file, name, *at, "set")
-    return changed
+
+def _in_unit_of(check_id: str, key: str, given: Any, file: LocatedYaml, at: tuple[Any, ...]) -> Any:
+    if Path(file.file).parent == FOLDER:  # our own profiles count in the units of the checks
+        return given
+    from nodetune.config import quantities
+
+    return quantities.in_unit_of(check_id, key, given, file, at)

@@ -42,19 +42,17 @@ def converted(data: Any, unit: str) -> Any:
     return _each(data, lambda text: _number(text, unit)) if unit in _EXAMPLES else data
 
 
-def in_units_of(check_id: str, given: Mapping[str, Any], file: LocatedYaml, at: tuple[Any, ...]) -> dict[str, Any]:
-    """Return an override whose quantities are numbers in the unit of the check. Raise FileError."""
-    changed = dict(given)
-    for key in ("accept", "set"):
-        if has_quantity(given.get(key)) and check_id in checks.catalogue():
-            check = checks.load(check_id)
-            if key == "set" and isinstance(check.set, str):  # the file of this setting has units of its own
-                continue
-            try:
-                changed[key] = converted(given[key], check.unit)
-            except ValueError as problem:
-                file.fail(f"{key}: {problem}", *at, key)
-    return changed
+def in_unit_of(check_id: str, key: str, given: Any, file: LocatedYaml, at: tuple[Any, ...]) -> Any:
+    """Return `accept` or `set` of an override with quantities as numbers in the unit of the check. Raise FileError."""
+    if not has_quantity(given) or check_id not in checks.catalogue():
+        return given
+    check = checks.load(check_id)
+    if key == "set" and isinstance(check.set, str):  # the file of this setting has units of its own
+        return given
+    try:
+        return converted(given, check.unit)
+    except ValueError as problem:
+        file.fail(f"{key}: {problem}", *at, key)
 
 
 def _each(data: Any, change: Callable[[str], Any]) -> Any:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from nodetune.config.site_checks import KINDS
 from nodetune.foundation import paths, text
 from nodetune.foundation.yaml_lines import LocatedYaml, unknown
 
@@ -19,6 +20,7 @@ TYPES = {
     "string": "a text",
 }
 
+YAML_BOOLEANS = ("on", "off", "true", "false", "yes", "no")
 
 ENTRIES = ("checks", "add", "waivers", "when", "groups", "hosts")
 """Keys whose entries can be invalid one by one."""
@@ -30,7 +32,7 @@ def schema() -> str:
 
 
 def check(file: LocatedYaml) -> None:
-    """Collect an error for each violation of the schema, and remove the entry from the data."""
+    """Collect an error for each violation of the schema, and remove the invalid part from the data."""
     from jsonschema import Draft202012Validator  # here: it takes a tenth of a second
 
     if file.data is None:
@@ -45,16 +47,29 @@ def check(file: LocatedYaml) -> None:
 
 
 def _take_out(data: dict[Any, Any], path: Sequence[Any]) -> None:
-    """Remove the entry at this path: one check, waiver or section, or a whole key. In a list, None remains."""
+    """Remove the entry at this path: one check, waiver or section, or a whole key. In a list, None remains.
+
+    Of an entry that is valid without the key, remove only the key: the rest of the entry may have more errors.
+    """
     depth = 4 if path[2:3] == ["checks"] else 2 if path[0] in ENTRIES else 1
     *above, last = path[:depth]
     holder: Any = data
     for key in above:
         holder = holder.get(key) if isinstance(holder, dict) else holder and holder[key]
-    if isinstance(holder, list):
+    entry = holder.get(last) if isinstance(holder, dict) else holder and holder[last]
+    if len(path) > depth and isinstance(entry, dict) and _is_optional(path, path[depth]):
+        entry.pop(path[depth], None)
+    elif isinstance(holder, list):
         holder[last] = None
     elif isinstance(holder, dict):
         holder.pop(last, None)
+
+
+def _is_optional(path: Sequence[Any], key: Any) -> bool:
+    """Return whether an entry is valid without this key. Without its `accept`, its `set` would contradict another one."""
+    if path[0] == "add":
+        return key not in ("id", "accept", *KINDS)
+    return key != "accept" and (path[0] == "checks" or path[2:3] == ["checks"])
 
 
 def _problems(error: Any) -> Iterator[tuple[Any, ...]]:
@@ -73,7 +88,9 @@ def _problems(error: Any) -> Iterator[tuple[Any, ...]]:
 
 def _kind(error: Any) -> str:
     kinds = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
-    return f"must be {error.schema.get('description') or ' or '.join(TYPES[each] for each in kinds)}"
+    quoted = "boolean" in kinds and error.instance in YAML_BOOLEANS
+    why = f": write {error.instance} without quotes" if quoted else ""
+    return f"must be {error.schema.get('description') or ' or '.join(TYPES[each] for each in kinds)}{why}"
 
 
 def _one_of(error: Any) -> str:
@@ -89,6 +106,7 @@ _SAID: dict[str, Callable[[Any], str]] = {
     "required": lambda error: (
         f"lacks {', '.join(each for each in error.validator_value if each not in error.instance)}"
     ),
+    "maxProperties": lambda error: f"must have one key; found {text.plain(', '.join(map(str, error.instance)), 80)}",
     "oneOf": lambda error: (
         f"must have exactly one of {', '.join(each['required'][0] for each in error.validator_value)}"
     ),

@@ -72,7 +72,7 @@ def _parts(limit: str) -> list[str]:
         elif "," in piece or piece.startswith("~") or re.fullmatch(r"[&!]?[0-9A-Fa-f]*(:[0-9A-Fa-f.]*){2,}", piece):
             parts.append(piece)
         else:
-            parts += re.findall(r"(?:[^\s:\[\]]|\[[^\]]*\])+", piece) or [piece]
+            parts += re.findall(r"(?:[^\s:\[\]]|\[[^\]]*\]?|\])+", piece)
     parts = [part for part in parts if part.strip("&! ")]
     if not parts:
         raise InventoryError(f"--limit {limit!r} names no hosts")
@@ -91,6 +91,8 @@ def _match(part: str, hosts: Sequence[str], groups: Mapping[str, Iterable[str]])
     """Return the hosts of one part: a host, a node set, or an Ansible pattern."""
     if part in hosts:
         return {part}
+    if not part.startswith("~") and part.count("[") != part.count("]"):
+        raise InventoryError(f"--limit {part!r}: a bracket is not closed: write it like gpu[001-128,200]")
     found = _node_set(part, hosts) or _ansible(part, hosts, groups)
     if not found:
         known = [name for name in groups if name not in ("all", "ungrouped")]

@@ -29,9 +29,12 @@ def _possible(name: str, gpus: int) -> bool:
     return known.scope in OF_GPUS and gpus >= known.gpus
 
 
-def lacking(verifications: Sequence[HostVerification], required: Iterable[str]) -> list[str]:
-    """Return one line for each required measurement that did not pass, whatever the reason, with its hosts."""
-    found = []
+def lacking(verifications: Sequence[HostVerification], required: Iterable[str], gpus: Sequence[int] = ()) -> list[str]:
+    """Return one line for each required measurement that did not pass, whatever the reason, with its hosts.
+
+    Also for hosts on which nothing was measured on any GPU although `gpus` were asked for.
+    """
+    found = [f"--gpu: nothing was measured on {_named(gpus)} ({host})" for host in _without(verifications, gpus)]
     for name in required:
         shared = catalogue.of(name).scope in ("pair", "collective")
         every = [verdict for each in verifications for verdict in _of(name, each)]
@@ -42,6 +45,22 @@ def lacking(verifications: Sequence[HostVerification], required: Iterable[str]) 
         }
         found += [f"{name} is required: {why} ({host})" for host, why in hosts.items()]
     return found
+
+
+def _named(gpus: Iterable[int]) -> str:
+    return ", ".join(f"GPU{number}" for number in gpus)
+
+
+def _without(verifications: Sequence[HostVerification], gpus: Sequence[int]) -> list[str]:
+    """Return the hosts without any figure of a GPU, if some were asked for. A collective counts for all of its hosts."""
+    scopes = {
+        each.host: {catalogue.of(verdict.figure.measurement).scope for verdict in each.verdicts}
+        for each in verifications
+        if each.state == "ok"
+    }
+    if not gpus or any("collective" in each for each in scopes.values()):
+        return []
+    return [host for host, found in scopes.items() if "gpus" not in found]
 
 
 def _of(name: str, verification: HostVerification) -> list[Verdict]:
@@ -65,10 +84,11 @@ def _why(name: str, verification: HostVerification, verdicts: Sequence[Verdict],
     return ""
 
 
-def exit_code(verifications: Sequence[HostVerification], required: Iterable[str] = ()) -> int:
+def exit_code(verifications: Sequence[HostVerification], required: Iterable[str] = (), gpus: Sequence[int] = ()) -> int:
     """Return 5 if a figure is below target, 3 if a host or a measurement is missing or disturbed, otherwise 0.
 
-    A GPU measurement that was skipped is missing where the host has the GPUs. The highest wins.
+    A GPU measurement that was skipped is missing where the host has the GPUs, or if `gpus` were asked for. The highest
+    wins.
     """
     if any(each.short or any(found.status == SHORT for found in each.findings) for each in verifications):
         return TOO_SLOW
@@ -80,5 +100,5 @@ def exit_code(verifications: Sequence[HostVerification], required: Iterable[str]
         and (each.verdicts or not each.unmeasured)
         and not skipped(each)
         for each in verifications
-    ) and not lacking(verifications, required)
+    ) and not lacking(verifications, required, gpus)
     return OK if complete and any(each.verdicts for each in verifications) else INCOMPLETE

@@ -60,7 +60,7 @@ def verified(request: VerifyRequest, output_format: str, output: Path | None) ->
         short = sum(bool(each.short) for each in verifications)
         whole = f"{asked} {shlex.join(measure.words)}".strip()
         last_results.keep("verify", whole, {"hosts": len(verifications), "lost": lost, "short": short})
-    return proof.exit_code(verifications, measure.require) or (OK if saved else INCOMPLETE)
+    return proof.exit_code(verifications, measure.require, measure.gpus) or (OK if saved else INCOMPLETE)
 
 
 def _writable(path: Path | None) -> None:

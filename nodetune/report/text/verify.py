@@ -176,7 +176,7 @@ class Printer:
             for each in proof.skipped(verification)
         )
         told = [f"{name} was skipped on {host_names.fold(dict.fromkeys(hosts))}" for name, hosts in skips.items()]
-        return [*told, *proof.lacking(self._verifications, self._wanted.require)]
+        return [*told, *proof.lacking(self._verifications, self._wanted.require, self._wanted.gpus)]
 
     def _keep(self) -> None:
         """Print how to save these figures as a baseline. Peers that agree may all be slow."""

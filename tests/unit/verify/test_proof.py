@@ -91,6 +91,19 @@ def test_what_hosts_measure_together_counts_for_each_of_them():
     ]
 
 
+def test_a_gpu_that_was_asked_for_and_is_not_there_is_told():
+    seen = host(machine=Machine(cpu="EPYC"), unmeasured=(skip("gemm"),))
+    assert exit_code([seen]) == OK
+    assert exit_code([seen], gpus=(5,)) == INCOMPLETE
+    assert proof.lacking([seen], (), (5, 6)) == ["--gpu: nothing was measured on GPU5, GPU6 (gpu1)"]
+
+
+def test_a_gpu_that_was_asked_for_and_measured_lacks_nothing():
+    assert exit_code([host(verdict("gemm", subject="GPU5"))], gpus=(5,)) == OK
+    together = [host(verdict("nccl")), host(name="gpu2")]
+    assert proof.lacking(together, (), (0,)) == []
+
+
 def test_only_what_is_measured_can_be_required():
     assert SuiteRequest(require=("gemm",)).words == ["--require", "gemm"]
     with pytest.raises(RequestError, match="--require clock: this run does not measure it"):
