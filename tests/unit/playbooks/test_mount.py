@@ -78,6 +78,26 @@ def test_a_rival_of_the_file_system_is_replaced_and_comes_back(disk, option, riv
     assert options(disk)[0] == of_mount
 
 
+@pytest.mark.parametrize("flag", ["sync", "lazytime"])
+def test_a_remount_keeps_the_flags_of_the_file_system(disk, flag):
+    subprocess.run(["mount", "-o", f"remount,{flag}", disk], check=True)
+    change, before = {"mount_point": disk, "option": "nodiscard"}, options(disk)
+    assert flag in before[1].split(",")
+    mount.put(change, "nodiscard")
+    assert sorted(options(disk)[1].split(",")) == sorted(set(before[1].split(",")) - {"discard"})
+    mount.put(change, "discard")
+    assert sorted(options(disk)[1].split(",")) == sorted(before[1].split(","))
+
+
+def test_a_read_only_mount_does_not_make_others_read_only(disk):
+    subprocess.run(["mount", "-o", "remount,bind,ro", disk], check=True)
+    before = options(disk)
+    with pytest.raises(ChangeError, match="only one is read-only"):
+        mount.put({"mount_point": disk, "option": "nodiscard"}, "nodiscard")
+    assert options(disk) == before
+    assert "rw" in before[1].split(",")
+
+
 def test_of_two_mounts_on_one_point_the_upper_one_counts(disk):
     subprocess.run(["mount", "-t", "tmpfs", "-o", "noatime", "none", disk], check=True)
     try:

@@ -19,6 +19,9 @@ CHOICES = {
 OF_FILE_SYSTEM = ("nodiscard", "async", "barrier")
 """Options of the file system; the others belong to a single mount."""
 
+FLAGS = ("sync", "mand", "lazytime")
+"""Flags of a file system that a remount clears unless it gives them again. Other options of the file system stay."""
+
 
 def read(change):
     return _in_force(_mounted(change["mount_point"]), _choices(change["option"]))
@@ -31,8 +34,15 @@ def wanted(change, now):
 def put(change, state):
     """Remount with this one option changed. Raise ChangeError if the kernel or the file system refuses."""
     mounted = _mounted(change["mount_point"])
-    keep = [each for each in mounted["options"] if each not in _choices(change["option"])]
-    bind = [] if change["option"] in OF_FILE_SYSTEM else ["bind"]
+    whole = change["option"] in OF_FILE_SYSTEM
+    if whole and ("ro" in mounted["options"]) != ("ro" in mounted["super"]):
+        raise ChangeError(
+            f"{change['mount_point']}: of the mount and its file system only one is read-only, which a remount would make of both: "
+            "left alone"
+        )
+    given = [*mounted["options"], *(each for each in FLAGS if whole and each in mounted["super"])]
+    keep = [each for each in given if each not in _choices(change["option"])]
+    bind = [] if whole else ["bind"]
     # A remount sets all flags of a mount again, so they are all given. With a source, mount(8) leaves fstab out of it;
     # with bind the file system itself is not touched.
     options = ",".join(["remount"] + bind + keep + [state])
