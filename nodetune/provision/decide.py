@@ -76,7 +76,7 @@ class Wanted:
         return [name for needed in self.parts.values() for name in needed.packages]
 
     def variables(self) -> dict[str, Any]:
-        """Return the variables of playbooks/versions.yml and provision.yml."""
+        """Return the variables of playbooks/engine/versions.yml and provision.yml."""
         return {
             "nodetune_system": self.system,
             "nodetune_manager": self.manager,
@@ -115,7 +115,7 @@ class Decision:
         return [(name, now, then) for name, now, then in pairs if now != then]
 
     def variables(self) -> dict[str, Any]:
-        """Return the variables of playbooks/provision.yml."""
+        """Return the variables of playbooks/engine/provision.yml."""
         return {
             **self.wanted.variables(),
             "nodetune_versions": dict(self.versions.packages),

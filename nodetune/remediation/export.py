@@ -121,14 +121,17 @@ def _role(role: Path, sets: Sequence[Set]) -> None:
         for source in _sources(playbooks / part):
             _put(role / source.relative_to(playbooks), source.read_text("utf-8"))
     _put(role / "module_utils" / "pynvml.py", payload.pynvml_source())
+    own = playbooks / "roles" / "changes"
     for name in TASKS:
         more = REMEMBER if name == "change.yml" else ""
-        _put(role / "tasks" / name, (playbooks / name).read_text("utf-8") + more)
-    _put(role / "tasks" / "main.yml", _main(playbooks / "remediate.yml"))
+        _put(role / "tasks" / name, (own / "tasks" / name).read_text("utf-8") + more)
+    _put(role / "tasks" / "remediate.yml", (own / "tasks" / "main.yml").read_text("utf-8"))
+    _put(role / "tasks" / "main.yml", CHOOSE + TELL)
     for name, planned, _ in sets:
         _put(role / "vars" / f"{name}.yml", "---\n" + _as_data("nodetune_groups", [each.data() for each in planned]))
     set_of = {host: name for name, _, hosts in sets for host in hosts}
-    _put(role / "vars" / "main.yml", "---\n" + _as_data("nodetune_sets", set_of))
+    variables = (own / "vars" / "main.yml").read_text("utf-8")
+    _put(role / "vars" / "main.yml", f"---\n{variables}\n{_as_data('nodetune_sets', set_of)}")
 
 
 def _sources(folder: Path) -> Iterable[Path]:
@@ -147,13 +150,6 @@ class _Dumper(DataDumper):
 def _as_data(name: str, value: Any) -> str:
     dumped = yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=1 << 30)
     return f"{name}:\n{textwrap.indent(dumped, '  ')}"
-
-
-def _main(playbook: Path) -> str:
-    """Return the tasks of nodetune's own playbook, after those that select what this host gets."""
-    (play,) = yaml.safe_load(playbook.read_text("utf-8"))
-    block = {"name": "Remediate", "vars": play.get("vars", {}), "block": play["tasks"]}
-    return CHOOSE + yaml.safe_dump([block], sort_keys=False, width=1000) + TELL
 
 
 APPLY = """---
@@ -184,6 +180,8 @@ CHOOSE = """---
     nodetune_run: "role-{{ now(utc=true, fmt='%Y%m%d-%H%M%S') }}"
   when: nodetune_run is not defined
 
+- name: Remediate
+  ansible.builtin.import_tasks: remediate.yml
 """
 
 

@@ -1,4 +1,4 @@
-"""Findings → the changes that fix them on one host: data for playbooks/remediate.yml. Pure.
+"""Findings → the changes that fix them on one host: data for playbooks/engine/remediate.yml. Pure.
 
 `nodetune/remediation/builders/` has what each kind of remedy becomes.
 """

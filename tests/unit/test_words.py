@@ -90,8 +90,8 @@ KEPT = {
     "playbooks/module_utils/nodetune_host/lines.py": {"hook|hooks"},
     "playbooks/module_utils/nodetune_host/pending.py": {"hook|hooks", "owed"},
     "playbooks/module_utils/nodetune_packages/ownfiles.py": {"anew"},
-    "playbooks/roles/driver/tasks/main.yml": {"anew"},
-    "playbooks/roles/persistenced/tasks/main.yml": {"anew"},
+    "playbooks/engine/roles/driver/tasks/main.yml": {"anew"},
+    "playbooks/engine/roles/persistenced/tasks/main.yml": {"anew"},
 }
 """Places that name an old word because users meet it: renames, apt hooks, and the names of checks (in waivers, policies
 and alerts), of files, metrics, settings and of members of JSON documents, which stay, as do the names of benchmarks and of

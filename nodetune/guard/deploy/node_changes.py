@@ -1,4 +1,4 @@
-"""The guard's files on a node, and their removal, as changes for playbooks/guard.yml. Pure."""
+"""The guard's files on a node, and their removal, as changes for playbooks/engine/guard.yml. Pure."""
 
 from __future__ import annotations
 

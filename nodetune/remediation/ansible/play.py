@@ -56,7 +56,7 @@ def play(
     run: Run | None = None,
     on_event: OnEvent = _ignore,
 ) -> dict[str, Outcome]:
-    """Run a playbook (a name in playbooks/, or a path) on targets; host name → outcome, for every target.
+    """Run a playbook (a name in playbooks/engine/, or a path) on targets; host name → outcome, for every target.
 
     `variables` are those of each host, by its name: JSON data, which no part of Ansible takes for a template. The name of
     the run, this machine, and the runs whose lock may be taken over are added. `run` keeps the journal entries,

@@ -47,7 +47,7 @@ def play(tmp_path):
     def run(playbook, variables, *options, before=""):
         host = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, **variables}
         inventory.write_text(yaml.dump({"all": {"hosts": {"here": host}}}, Dumper=Dumper))
-        command = [ansible, "-i", inventory, PLAYBOOKS / playbook, *options]
+        command = [ansible, "-i", inventory, PLAYBOOKS / "engine" / playbook, *options]
         mounts = f"mount --bind {tmp_path}/run /run && mount --bind {tmp_path}/lib /var/lib && {before or 'true'}"
         done = subprocess.run(
             [*APART, "sh", "-c", mounts + ' && "$@"', "sh", *map(str, command)],
@@ -58,6 +58,8 @@ def play(tmp_path):
                 "ANSIBLE_STDOUT_CALLBACK": "results",
                 "ANSIBLE_CALLBACK_PLUGINS": str(Path(__file__).parent / "callbacks"),
                 "ANSIBLE_LOCALHOST_WARNING": "false",
+                "ANSIBLE_LIBRARY": str(PLAYBOOKS / "library"),
+                "ANSIBLE_MODULE_UTILS": str(PLAYBOOKS / "module_utils"),
             },
             capture_output=True,
             text=True,

@@ -1,4 +1,4 @@
-"""playbooks/provision.yml and versions.yml by the real apt and dnf: packages are installed, in a throw-away copy of this system."""
+"""playbooks/engine/provision.yml and versions.yml by the real apt and dnf: packages are installed, in a throw-away copy of this system."""
 
 import os
 import shutil
@@ -434,7 +434,7 @@ def test_a_role_alone_says_which_one_has_to_come_before(debian):
         "-e",
         "@/root/vars.json",
     ]
-    play += ["-e", "ansible_python_interpreter=/usr/bin/python3", f"{books}/provision.yml", "--tags"]
+    play += ["-e", "ansible_python_interpreter=/usr/bin/python3", f"{books}/engine/provision.yml", "--tags"]
     out = debian.cell.run([*play, "fabric_manager"], check=False, env=env)
     assert f"driver {OLD} is wanted, but found no libnvidia-nscq, no nvidia-fabricmanager: run role driver first" in out
     out = debian.cell.run([*play, "repositories,pins,driver,fabric_manager"], env=env)

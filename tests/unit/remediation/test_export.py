@@ -156,7 +156,7 @@ PARTS = [
 @pytest.mark.slow
 def test_links_are_confirmed_before_slow_steps_follow(tmp_path):
     """One play, in which each host has groups of its own."""
-    (play,) = yaml.safe_load((paths.shared("playbooks") / "remediate.yml").read_text())
+    own = yaml.safe_load((paths.shared("playbooks") / "roles/changes/vars/main.yml").read_text())
     hosts = [f"host{number}" for number in range(len(PARTS))]
     (tmp_path / "host_vars").mkdir()
     for host, (groups, _) in zip(hosts, PARTS, strict=True):
@@ -165,7 +165,6 @@ def test_links_are_confirmed_before_slow_steps_follow(tmp_path):
             for n, (disruption, change) in enumerate(groups)
         ]
         (tmp_path / "host_vars" / f"{host}.yml").write_text(yaml.safe_dump({"nodetune_groups": made}))
-    own = {name: value for name, value in play["vars"].items() if name != "nodetune_groups"}
     ends = "{{ [nodetune_first | int, nodetune_second | int] }}"
     assert seen(tmp_path, [], hosts, **own, nodetune_seen=ends) == [parts for _, parts in PARTS]
 
