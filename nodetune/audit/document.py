@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from nodetune.api.model import Finding, Fix, FleetFinding, HostResult
 from nodetune.audit.summary import summarise, unread
 from nodetune.checks import fleet_comparisons
 from nodetune.foundation import json_document
+
+if TYPE_CHECKING:
+    from nodetune.audit.scorecards import Scorecard
 
 AUDIT_SCHEMA = "nodetune.audit/1"
 WORDS = ("check", "status", "severity", "title", "observed", "wanted", "reason")
@@ -29,14 +32,21 @@ def audit(results: Iterable[HostResult]) -> dict[str, Any]:
     }
 
 
-def write_audit(results: Sequence[HostResult], stream: TextIO) -> None:
-    """Write the document host by host: the text for thousands of hosts at once would take gigabytes."""
-    around = {
+def write_audit(results: Sequence[HostResult], stream: TextIO, against: Scorecard | None = None) -> None:
+    """Write the document host by host: the text for thousands of hosts at once would take gigabytes.
+
+    With a scorecard, `against` tells which of its criteria the hosts meet.
+    """
+    around: dict[str, Any] = {
         **json_document.head(AUDIT_SCHEMA),
         "hosts": [],
         "fleet": _fleet(results),
         "summary": asdict(summarise(results)),
     }
+    if against:
+        from nodetune.audit import scored  # few audits are compared with a scorecard
+
+        around["against"] = scored.score(against, results).document()
     before, hosts, after = json_document.text(around).partition('"hosts": [')
     stream.write(before + hosts)
     known: dict[int, str] = {}  # most hosts share most of their findings, as one object

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 FAIL_ON = ("critical", "high", "medium", "low", "info", "never")
 CACHE_MINUTES = 60
+AGAINST = ("checklist", "clustermax", "ai-cloud", "health-validation")
+"""The scorecards: nodetune/data/scorecards/."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class AuditRequest:
     reference: str | None = None
     no_compare: bool = False
     fail_on: str = one_of("medium", FAIL_ON)
+    against: str | None = one_of(None, AGAINST)
 
     def __post_init__(self) -> None:
         """Raise RequestError."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 from nodetune.api.model import Check, HostResult
 
 if TYPE_CHECKING:
+    from nodetune.audit.scorecards import Scorecard
     from nodetune.report.sections import Commands
 
 Write = Callable[[Sequence[HostResult], TextIO], None]
@@ -22,6 +23,7 @@ class About:
 
     `judged` are the options that select the profile and the site file, which `nodetune explain` takes too; `selected`
     those that select checks. `saved`: the facts are in a file. `full`: the text has everything about each finding.
+    `against`: the report is about the criteria of this scorecard.
     """
 
     checks: Mapping[str, Check]
@@ -34,7 +36,11 @@ class About:
     selected: str = ""
     saved: bool = False
     full: bool = False
+    against: Scorecard | None = None
 
+
+AGAINST_FORMATS = ("text", "json", "markdown")
+"""The formats of a report on a scorecard."""
 
 FORMATS = ("text", "json", "html", "junit", "markdown", "prometheus", "lines", "csv")
 
@@ -47,9 +53,13 @@ def writer(output_format: str, about: About) -> Write:
         case "json":
             from nodetune.audit import document
 
-            return document.write_audit
+            return partial(document.write_audit, against=about.against) if about.against else document.write_audit
         case "html":
             return _html(about)
+        case "markdown" if about.against:
+            from nodetune.report import scorecard_markdown
+
+            return partial(scorecard_markdown.write, card=about.against)
         case "junit":
             from nodetune.report import junit
 
@@ -72,6 +82,10 @@ def writer(output_format: str, about: About) -> Write:
 
 
 def _text(about: About) -> Write:
+    if about.against:
+        from nodetune.report.text import scorecard
+
+        return partial(scorecard.write, card=about.against, commands=_commands(about), full=about.full)
     if about.full or about.by_host:
         from nodetune.report.text import full
 

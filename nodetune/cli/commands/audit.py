@@ -12,6 +12,7 @@ from nodetune import report
 from nodetune.api.model import SEVERITIES, HostResult
 from nodetune.audit import run
 from nodetune.audit.request import CACHE_MINUTES, AuditRequest
+from nodetune.audit.scorecards import Scorecard
 from nodetune.audit.summary import Summary, compliant, exit_code, summarise, totals
 from nodetune.checks import fleet_comparisons
 from nodetune.cli import deprecated, proposed_options, requests, verbosity
@@ -54,6 +55,13 @@ _aging = cli_options.stack(
 )
 
 
+_against = click.option(
+    "--against",
+    **of(AuditRequest, "against"),
+    help="Report which criteria of a scorecard the hosts meet: nodetune's checklist, ClusterMAX, NVIDIA's requirements for AI clouds, or NVIDIA Health Validation. Changes no exit code.",
+)
+
+
 class _GroupBy(deprecated.Split):
     to = "--cohort"
 
@@ -67,6 +75,8 @@ def _check_format(output_format: str, about: report.About, output: Path | None, 
         raise click.UsageError("--previous needs --format html (for other formats: nodetune diff BEFORE AFTER)")
     if full and output_format != "text":
         raise click.UsageError("--full needs --format text: other formats always have everything")
+    if about.against and output_format not in report.AGAINST_FORMATS:
+        raise click.UsageError("--against needs --format text, json or markdown")
     if about.measurements and output_format != "html":
         raise click.UsageError("--measurements needs --format html")
     if output_format == "html" and output is None and sys.stdout.isatty():
@@ -89,6 +99,7 @@ def _check_format(output_format: str, about: report.About, output: Path | None, 
 )
 @click.option("--full", is_flag=True, help="Show everything about each finding in the text report, also low and info.")
 @_comparing
+@_against
 @cli_options.fail_on
 @cli_options.audit_format
 @cli_options.previous
@@ -112,6 +123,7 @@ def command(
     nodetune audit --facts node.json            saved facts; connects to no host
     nodetune audit -i prod --reference gpu001   compare with a good host
     nodetune audit -i prod --cache facts/       thousands of hosts: can be continued
+    nodetune audit -i prod --against clustermax which criteria of a rating the hosts meet
 
     With several hosts, the audit also compares versions, settings, links and counters between hosts that should be
     identical.
@@ -133,7 +145,8 @@ def command(
         judged,
         selected,
         saved=request.facts_path is not None,
-        full=full or len(known) <= FEW_CHECKS,
+        full=full or (len(known) <= FEW_CHECKS and not request.against),
+        against=_scorecard(request.against),
     )
     _check_format(output_format, about, output, full=full)
     write = report.writer(output_format, about)
@@ -146,6 +159,14 @@ def command(
     if not (selected or (request.facts_path and request.facts_path.parent == BUNDLED)):
         _record(asked, judged, summary, results)
     return exit_code(summary, request.fail_on)
+
+
+def _scorecard(name: str | None) -> Scorecard | None:
+    if not name:
+        return None
+    from nodetune.audit import scorecards
+
+    return scorecards.read(name)
 
 
 def _record(asked: str, judged: str, summary: Summary, results: Sequence[HostResult]) -> None:

@@ -1,0 +1,76 @@
+"""What the reports on a scorecard share: its headline, its failing rows by who acts, and the rest by status. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from nodetune.api.model import HostResult
+from nodetune.audit import scored
+from nodetune.audit.scored import FAIL, JUDGED, NOT_JUDGED, OFF, PASS, SKIP, UNKNOWN, Score
+from nodetune.foundation import by_key, text
+from nodetune.report import sections
+from nodetune.report.sections import Commands, Line
+
+REST = {PASS: "PASS", SKIP: "DOES NOT APPLY", OFF: "SWITCHED OFF", NOT_JUDGED: "NOT JUDGED by nodetune"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One check that keeps criteria from passing: their ids, and its line of the audit."""
+
+    criteria: str
+    line: Line
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows that one command acts on."""
+
+    title: str
+    rows: tuple[Row, ...]
+    command: str
+
+
+def headline(score: Score) -> str:
+    """Return how many criteria pass, in one sentence."""
+    told = f"{score.card.name}: {score.count(PASS)} of {score.count(*JUDGED)} judged criteria pass on "
+    told += text.count(score.reached, "host")
+    named = ((FAIL, "fail"), (UNKNOWN, "unknown"))
+    rest = ", ".join(f"{score.count(status)} {word}" for status, word in named if score.count(status))
+    told += f" ({rest})" if rest else ""
+    others = ((SKIP, "do not apply"), (OFF, "are switched off"), (NOT_JUDGED, "cannot be judged by nodetune"))
+    more = ", ".join(f"{score.count(status)} {word}" for status, word in others if score.count(status))
+    lost = f"; {text.count(score.hosts - score.reached, 'host')} not reached" if score.reached < score.hosts else ""
+    return f"{told}; {more}{lost}" if more else f"{told}{lost}"
+
+
+def edition(score: Score) -> str:
+    """Return which edition of a rating this is."""
+    return f"{score.card.title}: {score.card.version}, read {score.card.as_of}, {score.card.source}"
+
+
+def parts(score: Score, results: Sequence[HostResult], commands: Commands) -> Iterator[Part]:
+    """Yield the failing and unknown rows by who acts, each part with the command for its checks alone."""
+    for section in sections.build(scored.only(score, results), every=True).sections:
+        members = [member for line in section.lines for member in line.members]
+        chosen = dict.fromkeys(found.check for _, found in members)
+        asked = replace(commands, selected=shlex.join(word for check in chosen for word in ("-s", check)))
+        rows = tuple(Row(_criteria(score, line), line) for line in section.lines)
+        yield Part(section.title, rows, asked.of(section.name, members))
+
+
+def _criteria(score: Score, line: Line) -> str:
+    """Return the criteria of a line; a line of unknown checks stands for several."""
+    checks = dict.fromkeys(found.check for _, found in line.members)
+    return ", ".join(dict.fromkeys(filter(None, map(score.criteria_of, checks))))
+
+
+def rest(score: Score) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
+    """Yield title, reason and (ids, text) of all other criteria; those that are not judged by their reason."""
+    for status, title in REST.items():
+        mine = [each.criterion for each in score.rows if each.status == status]
+        for why, same in by_key((each.why, each) for each in mine).items():
+            words = [(each.name, each.text + (f" ({each.differs})" if each.differs else "")) for each in same]
+            yield f"{title} ({sum(each.count for each in same)})", why, words

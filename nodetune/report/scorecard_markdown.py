@@ -1,0 +1,39 @@
+"""Which criteria of a scorecard the hosts meet, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TextIO
+
+from nodetune.api.model import HostResult
+from nodetune.audit import scored
+from nodetune.audit.scorecards import Scorecard
+from nodetune.audit.scored import Scored
+from nodetune.hosts import nodeset
+from nodetune.report import scorecard_lines
+from nodetune.report.markdown import cell, code, prose
+
+HEAD = "| criterion | what it asks for | status | checks, hosts, or why not judged |\n| --- | --- | --- | --- |\n"
+
+
+def write(results: Sequence[HostResult], stream: TextIO, card: Scorecard) -> None:
+    """Write the headline and a table of all criteria."""
+    score = scored.score(card, results)
+    stream.write(f"# nodetune audit against {prose(card.title)}\n\n{prose(scorecard_lines.headline(score))}\n\n")
+    stream.write(f"{prose(scorecard_lines.edition(score))}\n\n{HEAD}")
+    stream.writelines(map(_row, score.rows))
+
+
+def _row(row: Scored) -> str:
+    cells = (code(row.criterion.name), prose(row.criterion.text), row.status, "; ".join(_told(row)))
+    return f"| {' | '.join(map(cell, cells))} |\n"
+
+
+def _told(row: Scored) -> Iterator[str]:
+    """Yield what stands behind the status of a criterion."""
+    for check, hosts in row.hosts.items():
+        yield f"{code(check)} on {code(nodeset.fold(hosts), 80)}"
+    if not row.hosts:
+        yield prose(row.criterion.why) or ", ".join(map(code, row.criterion.checks))
+    if row.criterion.differs:
+        yield prose(row.criterion.differs)

@@ -1,0 +1,86 @@
+"""Which criteria of a scorecard the hosts meet, for people at a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TextIO
+
+from nodetune.api.model import HostResult
+from nodetune.audit import scored
+from nodetune.audit.scorecards import Scorecard
+from nodetune.foundation import text
+from nodetune.report import scorecard_lines
+from nodetune.report.scorecard_lines import Part, Row
+from nodetune.report.sections import Commands
+from nodetune.report.text.audit import WITH_CHECKS, cut
+from nodetune.report.text.host_names import fold
+from nodetune.report.text.lines import STYLE, Lines, screen
+
+INDENT = "  "
+SEVERITY = 10
+MOST = 14
+"""Rows of a part; all of them with --full."""
+
+WIDEST = {"criterion": 32, "check": 34, "hosts": 24}
+
+
+def write(
+    results: Sequence[HostResult], stream: TextIO, card: Scorecard, commands: Commands, *, full: bool = False
+) -> None:
+    """Print the headline, what fails with the command that acts on it, and the number of the rest, or all with `full`."""
+    score, out = scored.score(card, results), Lines(screen(stream))
+    out.line((scorecard_lines.headline(score), "bold"))
+    out.line((scorecard_lines.edition(score), "dim"))
+    for part in scorecard_lines.parts(score, results, commands):
+        _part(out, part, len(results), full=full)
+    out.gap()
+    if not full:
+        out.whole(
+            "every criterion, and why it is not judged: ", (commands.audit(f"--against {card.name} --full"), "green")
+        )
+        return
+    for title, why, criteria in scorecard_lines.rest(score):
+        out.line((title, "bold"), f": {why}" if why else "")
+        for ids, words in criteria:
+            out.line(INDENT, (ids, "bold"), f"  {words}", hang=INDENT * 2)
+        out.gap()
+
+
+def _part(out: Lines, part: Part, hosts: int, *, full: bool) -> None:
+    out.gap()
+    out.line((f"{part.title} ({text.count(len(part.rows), 'row')})", "bold"))
+    rows = part.rows if full or len(part.rows) <= MOST else part.rows[: MOST - 1]
+    widths = {
+        "criterion": min(max(len(row.criteria) for row in rows), WIDEST["criterion"]),
+        "check": min(max(len(row.line.check) for row in rows), WIDEST["check"]),
+        "hosts": min(max(len(_hosts(row, hosts)) for row in rows), WIDEST["hosts"]),
+    }
+    for row in rows:
+        _row(out, row, hosts, widths)
+    if left := len(part.rows) - len(rows):
+        out.line((f"… and {text.count(left, 'more row')}", "dim"), indent=INDENT)
+    out.whole((f"{'to do':<{SEVERITY}}", "dim"), (part.command, "green"), indent=INDENT)
+
+
+def _row(out: Lines, row: Row, hosts: int, widths: dict[str, int]) -> None:
+    """Print one row; what was observed stands below where the screen is narrow."""
+    line, where = row.line, _hosts(row, hosts)
+    style = STYLE.get(line.severity, "magenta")
+    criteria = cut(row.criteria, widths["criterion"])
+    head = f"{criteria:<{widths['criterion']}}  {cut(line.check, widths['check']):<{widths['check']}}"
+    head += f"  {where:<{widths['hosts']}}" if where else ""
+    seen = f"{line.subject}: {line.text}" if line.subject else line.text
+    room = out.room() - len(INDENT) - SEVERITY - len(head) - 2
+    alone = out.room() + 1 < WITH_CHECKS
+    out.whole((f"{line.severity:<{SEVERITY}}", style), head, "" if alone else f"  {cut(seen, room)}", indent=INDENT)
+    if alone:
+        out.whole(cut(seen, out.room() - SEVERITY - len(INDENT)), indent=INDENT + " " * SEVERITY)
+
+
+def _hosts(row: Row, hosts: int) -> str:
+    if hosts == 1:
+        return ""
+    if len(row.line.hosts) == hosts:
+        return f"all {hosts} hosts"
+    names = fold(row.line.hosts, WIDEST["hosts"])
+    return names if len(names) <= WIDEST["hosts"] else f"{len(row.line.hosts)} of {hosts} hosts"

@@ -1,0 +1,97 @@
+"""The scorecards: every criterion is judged or explained, and an audit says which ones the hosts meet."""
+
+import pytest
+
+from nodetune import checks
+from nodetune.audit import scorecards, scored
+from nodetune.audit.request import AGAINST
+from nodetune.audit.scorecards import Criterion, Scorecard
+from nodetune.checks import fleet_comparisons
+from nodetune.foundation import paths
+from nodetune.foundation.yaml_lines import FileError
+from tests.support.reporting import finding, result
+
+KNOWN = {*checks.catalogue(), *fleet_comparisons.every()}
+MANY = {"checklist": 154, "clustermax": 74, "ai-cloud": 296, "health-validation": 17}
+"""The criteria of the editions that the files name."""
+
+
+def card(**criteria):
+    rows = (Criterion((name,), name, tuple(each), "" if each else "why") for name, each in criteria.items())
+    return Scorecard("some", "Some", "1", "2026-01-01", "here", tuple(rows))
+
+
+def statuses(score):
+    return {each.criterion.name: each.status for each in score.rows}
+
+
+def test_the_option_offers_the_scorecards_that_exist():
+    assert {path.stem for path in paths.bundled("data/scorecards").glob("*.yml")} == set(AGAINST)
+
+
+@pytest.mark.parametrize("name", AGAINST)
+def test_each_criterion_is_judged_or_explained(name):
+    for each in scorecards.read(name).criteria:
+        assert each.text
+        assert each.checks or each.why
+        assert set(each.checks) <= KNOWN
+
+
+@pytest.mark.parametrize("name", AGAINST)
+def test_each_criterion_is_there_once(name):
+    ids = [id_ for each in scorecards.read(name).criteria for id_ in each.ids]
+    assert len(ids) == len(set(ids)) == MANY[name]
+
+
+@pytest.mark.parametrize("name", AGAINST)
+def test_each_reason_of_a_file_is_used(name):
+    file = scorecards.yaml_lines.load(paths.bundled("data/scorecards") / f"{name}.yml").data
+    assert {each.why for each in scorecards.read(name).criteria if each.why} == set(file["reasons"].values())
+
+
+@pytest.mark.parametrize("row", ["{id: a, is: b}", "{id: a, is: b, checks: [c], why: d}", "{id: a, is: b, why: e}"])
+def test_a_row_neither_judged_nor_explained_is_refused(tmp_path, monkeypatch, row):
+    (tmp_path / "bad.yml").write_text(
+        f"title: t\nversion: v\nas_of: d\nsource: s\nreasons: {{d: why}}\ncriteria:\n  - {row}\n"
+    )
+    monkeypatch.setattr(paths, "bundled", lambda _: tmp_path)
+    with pytest.raises(FileError, match=r"bad\.yml line 7: "):
+        scorecards.read("bad")
+
+
+def test_one_failing_host_fails_a_criterion():
+    hosts = [result("a", finding("x", status="pass")), result("b", finding("x"))]
+    score = scored.score(card(one=["x"]), hosts)
+    assert statuses(score) == {"one": "fail"}
+    assert score.rows[0].hosts == {"x": ("b",)}
+
+
+def test_an_unread_fact_passes_no_criterion():
+    hosts = [result("a", finding("x", status="pass"), finding("y", status="unknown"))]
+    assert statuses(scored.score(card(both=["x", "y"], first=["x"]), hosts)) == {"both": "unknown", "first": "pass"}
+
+
+def test_a_waiver_is_unknown_to_the_rating():
+    score = scored.score(card(one=["x"]), [result("a", finding("x", status="waived"))])
+    assert statuses(score) == {"one": "fail"}
+    assert [each.status for each in scored.only(score, [result("a", finding("x", status="waived"))])[0].findings] == [
+        "fail"
+    ]
+
+
+def test_what_does_not_apply_is_neither_passed_nor_failed():
+    score = scored.score(card(skipped=["x"], off=["y"], unjudged=[]), [result("a", finding("x", status="skip"))])
+    assert statuses(score) == {"skipped": "skip", "off": "off", "unjudged": "not judged"}
+    assert score.count(*scored.JUDGED) == 0
+
+
+def test_a_fault_that_another_finding_reports_has_its_row():
+    hosts = [result("a", finding("x", part_of="y"), finding("y"), finding("z"))]
+    kept = scored.only(scored.score(card(one=["x"]), hosts), hosts)
+    assert [(each.check, each.part_of) for each in kept[0].findings] == [("x", "")]
+
+
+def test_rows_of_several_ids_count_each_id():
+    rows = (Criterion(("a", "b"), "text", ("x",)), Criterion(("c",), "text", (), "why"))
+    score = scored.score(Scorecard("some", "", "", "", "", rows), [result("h", finding("x", status="pass"))])
+    assert (score.count("pass"), score.count(*scored.STATUSES)) == (2, 3)
