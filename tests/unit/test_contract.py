@@ -36,6 +36,7 @@ LAYERS = [
     {"config"},
     {"checks"},
     {"remote"},
+    {"history"},
     {"facts"},
     {"hosts"},
     {"data"},

@@ -1,0 +1,181 @@
+"""Judges the day: how much each counter of faults has grown, and how far each GPU is above the others of its host.
+
+The figures of a day are kept for four weeks: they say what is usual.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+
+from nodetune.foundation import by_key
+from nodetune.history import kinds, reader, trends
+from nodetune.history.database import Database, Row
+from nodetune.history.names import SeriesNames
+from nodetune.history.packing import unpack
+from nodetune.history.points import DAY
+from nodetune.history.thinning import LARGEST
+from nodetune.history.trends import Part, Trend
+
+SHORTEST = DAY // 2
+LONGEST = 2 * DAY
+"""Two looks give the growth of a day if they are this far apart."""
+
+WARM = 50
+"""°C that half of a host's GPUs have at least, where their differences count: idle ones hide heat."""
+
+PAST_DAYS = trends.PAST.stop
+
+LOOKED = 0
+"""The series of a host that was looked at."""
+
+Figures = dict[tuple[int, str], int]
+"""(host, judged series) → its figure of a day."""
+
+
+def day_judged(db: Database) -> int:
+    """Return the last day that was judged; 0 for none."""
+    return int(db.one("SELECT max(day) FROM figure") or 0)
+
+
+def judge(db: Database, now: int) -> list[Trend]:
+    """Judge the last 24 hours, keep the figures, and return the trends. In a transaction."""
+    day, names = now // DAY, SeriesNames(db)
+    judged = {number: judged_name(name) for number, name in names.names.items() if kinds.of(name) in kinds.JUDGED}
+    hosts = {number: rest for number, *rest in db.rows("SELECT id, name, cohort, parts FROM host")}
+    figures, looked = _figures(db, now, judged)
+    names.number({name for _, name in figures})
+    begun = _exchanged(db, now)
+    past = _Past(db, day, names.names, begun)
+    peers = _Peers(db, {host: (hosts[host][1], hosts[host][2]) for host in looked})
+    groups = by_key(((hosts[host][1], trends.family(name)), (host, name)) for host, name in sorted(figures))
+    found = []
+    rows: list[Row] = [(day, host, LOOKED, 1, 0, 0) for host in sorted(looked)]
+    for (cohort, family), members in groups.items():
+        parts = [past.part(host, hosts[host][0], name, figures[host, name]) for host, name in members]
+        verdicts = trends.judge(parts, max(len(parts), peers.of(cohort, family.partition("/")[0])))
+        found += [each for each in map(trends.trend, verdicts) if each]
+        rows += [
+            (day, host, names.ids[name], each.part.figure, min(each.usual, LARGEST), int(each.hit))
+            for (host, name), each in zip(members, verdicts, strict=True)
+        ]
+    db.change("DELETE FROM figure WHERE day = ? OR day < ?", (day, day - PAST_DAYS))
+    db.add("figure", rows)
+    return found
+
+
+def judged_name(leaf: str) -> str:
+    """Return the series that a leaf is judged in: the links of a GPU are summed up."""
+    above, _, last = leaf.rpartition("/")
+    return above if last.isdecimal() and above.count("/") >= 2 else leaf
+
+
+def _figures(db: Database, now: int, judged: Mapping[int, str]) -> tuple[Figures, set[int]]:
+    """Return the figures of the last 24 hours, and the hosts that have any."""
+    today, then = reader.newest(db, now), reader.newest(db, now - DAY)
+    found: Figures = defaultdict(int)
+    looked = set()
+    counters = {series: name for series, name in judged.items() if kinds.of(name) != "heat"}
+    for host, (at, values) in today.items():
+        begun, before = then.get(host, (0, {}))
+        if at <= now - DAY or not SHORTEST <= at - begun <= LONGEST:
+            continue
+        looked.add(host)
+        for series in counters.keys() & values.keys():
+            step = values[series] - before.get(series, 0)
+            if step > 0:
+                found[host, counters[series]] += min(round(step * DAY / (at - begun)), LARGEST)
+    found |= _heat(db, now, {series: name for series, name in judged.items() if series not in counters}, looked)
+    return {key: figure for key, figure in found.items() if figure}, looked
+
+
+def _heat(db: Database, now: int, judged: Mapping[int, str], looked: set[int]) -> Figures:
+    """Return how far each GPU was above the others of its host while these were warm: the median of the day's looks."""
+    if not judged:
+        return {}
+    above: dict[tuple[int, str], list[float]] = defaultdict(list)
+    for host, _, values in _looks(db, now, looked):
+        for named in by_key(
+            (name.partition("/")[0], (name, values.get(series, 0))) for series, name in judged.items()
+        ).values():
+            warm = {name: value for name, value in named if value}
+            middle = statistics.median(warm.values()) if len(warm) > 2 else 0
+            if middle >= WARM:
+                for name, value in warm.items():
+                    above[host, name].append(value - middle)
+    return {key: round(statistics.median(each)) for key, each in above.items()}
+
+
+def _looks(db: Database, now: int, looked: set[int]) -> Iterator[tuple[int, int, dict[int, int]]]:
+    """Yield (host, time, values) of a look in each 2 hours: enough for a median."""
+    last: dict[int, int] = {}
+    for host, at, packed in db.rows(
+        "SELECT host, at, packed FROM look WHERE at > ? AND at <= ? ORDER BY host, at", (now - DAY, now)
+    ):
+        if host in looked and at - last.get(host, 0) >= DAY // 12:
+            last[host] = at
+            yield host, at, unpack(packed)
+
+
+def _exchanged(db: Database, now: int) -> dict[tuple[int, str], int]:
+    """Return (host, GPU) → the day on which its serial number changed."""
+    rows = db.rows(
+        "SELECT c.host, s.name, max(c.at) FROM change c JOIN series s ON s.id = c.fact WHERE s.name LIKE ? AND c.at > ?"
+        " GROUP BY c.host, s.name",
+        ("gpu.serial/%", now - (PAST_DAYS + 1) * DAY),
+    )
+    return {(host, name.partition("/")[2]): at // DAY for host, name, at in rows}
+
+
+class _Past:
+    """The figures of the days before: what is usual for each part, and on which days it had too much."""
+
+    def __init__(self, db: Database, day: int, names: Mapping[int, str], begun: Mapping[tuple[int, str], int]) -> None:
+        self._day, self._begun = day, begun
+        self._figures: dict[tuple[int, str], dict[int, int]] = defaultdict(dict)
+        self._hits: dict[tuple[int, str], dict[int, int]] = defaultdict(dict)
+        self._looked: dict[int, set[int]] = defaultdict(set)
+        known = "SELECT day, host, series, figure, hit FROM figure WHERE day >= ? AND day < ?"
+        for of, host, series, figure, hit in db.rows(known, (day - PAST_DAYS, day)):
+            if series == LOOKED:
+                self._looked[host].add(day - of)
+                continue
+            self._figures[host, names[series]][day - of] = figure
+            if hit:
+                self._hits[host, names[series]][day - of] = figure
+
+    def part(self, host: int, called: str, name: str, figure: int) -> Part:
+        """Return a part with its past, which an exchange begins again."""
+        longest = self._day - self._begun.get((host, (f"{name}//").split("/")[1]), 0)
+        days = [ago for ago in self._looked[host] if ago < longest]
+        of, hits = self._figures[host, name], self._hits[host, name]
+        return Part(
+            called,
+            name,
+            figure,
+            {ago: of.get(ago, 0) for ago in days if ago in of or not trends.is_heat(name)},
+            {ago: hits[ago] for ago in days if ago in hits},
+        )
+
+
+class _Peers:
+    """How many parts of a fact the hosts of a kind have: those whose numbers are zero are not in their looks."""
+
+    def __init__(self, db: Database, hosts: Mapping[int, tuple[str | None, bytes | None]]) -> None:
+        kinds_of_hosts = Counter((cohort, bytes(parts)) for cohort, parts in hosts.values() if parts)
+        found = db.rows_of(
+            "SELECT digest, leaves FROM fact WHERE digest IN (?)", {parts for _, parts in kinds_of_hosts}
+        )
+        facts = {
+            bytes(digest): Counter(part.partition("/")[0] for part in json.loads(leaves)) for digest, leaves in found
+        }
+        self._counts: Counter[tuple[str | None, str]] = Counter()
+        for (cohort, parts), hosts_of in kinds_of_hosts.items():
+            for fact, count in facts[parts].items():
+                self._counts[cohort, fact] += count * hosts_of
+
+    def of(self, cohort: str | None, fact: str) -> int:
+        """Return how many peers there are, with the part itself."""
+        return self._counts[cohort, fact]

@@ -1,0 +1,39 @@
+"""The numbers of series, which the database gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nodetune.history.database import Database
+
+
+class SeriesNames:
+    """Leaf ↔ number of its series, as far as the database has them."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self.ids: dict[str, int] = {}
+        self.names: dict[int, str] = {}
+        self._tuples: dict[tuple[str, ...], tuple[int, ...]] = {}
+        self.load()
+
+    def load(self) -> None:
+        """Read all that the database has."""
+        self.names = dict(self._db.rows("SELECT id, name FROM series"))
+        self.ids = {name: number for number, name in self.names.items()}
+
+    def number(self, leaves: Iterable[str]) -> None:
+        """Know the number of each leaf; in a transaction, for a new leaf gets one. Others may have written meanwhile."""
+        new = sorted(set(leaves) - self.ids.keys())
+        if new or self._db.one("SELECT max(id) FROM series") != max(self.names, default=None):
+            self._db.add("series (name)", [(leaf,) for leaf in new])
+            self.load()
+
+    def of(self, leaves: tuple[str, ...]) -> tuple[int, ...]:
+        """Return the numbers of known leaves."""
+        known = self._tuples.get(leaves)
+        if known is None:
+            if len(self._tuples) > 1 << 14:  # a hostile fleet
+                self._tuples.clear()
+            known = self._tuples[leaves] = tuple([self.ids[leaf] for leaf in leaves])
+        return known

@@ -1,0 +1,82 @@
+"""Reads the numbers and changes of hosts."""
+
+from __future__ import annotations
+
+import json
+
+from nodetune.history import kinds
+from nodetune.history.database import Database
+from nodetune.history.packing import unpack
+from nodetune.history.points import DAY, Change, Point, Rate
+
+LONGEST_DAYS = 400
+
+
+def number_of(db: Database, table: str, name: str) -> int | None:
+    """Return the number of a host or a series by its name."""
+    found: int | None = db.one(f"SELECT id FROM {table} WHERE name = ?", (name,))  # noqa: S608
+    return found
+
+
+def leaves(db: Database, host: str, pattern: str) -> list[str]:
+    """Return the leaves that have numbers in the last look, or changes, and whose names begin so."""
+    own = number_of(db, "host", host)
+    packed = db.one("SELECT packed FROM look WHERE host = ? ORDER BY at DESC LIMIT 1", (own,))
+    numbers = set(unpack(packed)) if packed else set()
+    numbers |= {row[0] for row in db.rows("SELECT DISTINCT fact FROM change WHERE host = ?", (own,))}
+    found = (name for number, name in db.rows("SELECT id, name FROM series") if number in numbers)
+    return sorted(name for name in found if name.startswith(pattern))
+
+
+def series(db: Database, host: str, leaf: str, since: int) -> list[Point]:
+    """Return a point a day of the thinned past, then one a look."""
+    own, number = number_of(db, "host", host), number_of(db, "series", leaf)
+    if own is None or number is None:
+        return []
+    last = db.one("SELECT max(day) FROM day") or 0
+    days = range(max(since // DAY, last - LONGEST_DAYS), last + 1)
+    about = "SELECT day, low, high, grown FROM day WHERE day IN (?) AND series = ? AND host = ? ORDER BY day"
+    old = [Point(day * DAY, low, high, grown) for day, low, high, grown in db.rows_of(about, days, (number, own))]
+    looks = db.rows("SELECT at, packed FROM look WHERE host = ? AND at >= ? ORDER BY at", (own, since))
+    values = ((at, unpack(packed).get(number, 0)) for at, packed in looks)
+    return old + [Point(at, value, value) for at, value in values]
+
+
+def changes(db: Database, host: str, since: int) -> list[Change]:
+    """Return what changed on a host, and resets, the oldest first."""
+    own = number_of(db, "host", host)
+    found = [
+        Change(at, leaf, json.loads(before), json.loads(after))
+        for at, leaf, before, after in db.rows(
+            "SELECT c.at, s.name, c.before, c.after FROM change c JOIN series s ON s.id = c.fact"
+            " WHERE c.host = ? AND c.at >= ?",
+            (own, since),
+        )
+    ]
+    events = db.rows("SELECT at, kind, subject, text FROM event WHERE host = ? AND at >= ?", (own, since))
+    found += [Change(at, kind, None, f"{subject}: {text}") for at, kind, subject, text in events]
+    return sorted(found, key=lambda each: (each.at, each.leaf))
+
+
+def newest(db: Database, at: int) -> dict[int, tuple[int, dict[int, int]]]:
+    """Return host → the time and the numbers of its last look up to this time."""
+    found = db.rows(
+        "SELECT l.host, l.at, l.packed FROM host h JOIN look l ON l.host = h.id"
+        " AND l.at = (SELECT max(at) FROM look WHERE host = h.id AND at <= ?)",
+        (at,),
+    )
+    return {host: (seen, unpack(packed)) for host, seen, packed in found}
+
+
+def rates(db: Database, now: int, fact: str, span: int) -> list[Rate]:
+    """Return the growth a day of each counter whose name begins so, from the newest look and that of a span before."""
+    names = {number: name for number, name in db.rows("SELECT id, name FROM series") if name.startswith(fact)}
+    wanted = {number for number, name in names.items() if kinds.of(name) in kinds.COUNTERS}
+    hosts = {number: name for number, name in db.rows("SELECT id, name FROM host")}  # noqa: C416
+    then, today = newest(db, now - span), newest(db, now)
+    return [
+        Rate(hosts[host], names[series], (values[series] - then[host][1].get(series, 0)) * DAY / (at - then[host][0]))
+        for host, (at, values) in sorted(today.items())
+        if host in then and at > then[host][0]
+        for series in sorted(wanted & values.keys())
+    ]

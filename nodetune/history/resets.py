@@ -1,0 +1,34 @@
+"""Counters that start again: how much one has grown meanwhile, and why it is lower. Pure.
+
+Of two readings that are possible, the smaller one counts: errors are never made up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from nodetune.history import kinds
+
+ANOTHER_PART, REBOOT, DRIVER, WRAPPED, CLEARED = "another part", "reboot", "driver loaded", "wrapped", "cleared"
+BOOT_ID, DRIVER_VERSION = "host.boot_id", "gpu.driver_version"
+
+
+def grown(leaf: str, before: int, now: int, changed: AbstractSet[str]) -> tuple[int, str]:
+    """Return the growth of a counter, and why it started again (empty: it did not). `changed`: leaves of settings."""
+    if is_another_part(leaf, changed):
+        return 0, ANOTHER_PART
+    if now >= before:
+        return now - before, ""
+    if not kinds.outlives_a_boot(leaf):
+        if BOOT_ID in changed:
+            return now, REBOOT
+        if DRIVER_VERSION in changed:
+            return now, DRIVER
+    bits = next((each for each in (32, 64) if 0.9 * 2**each < before < 2**each and now < 0.1 * 2**each), 0)
+    return (now + 2**bits - before, WRAPPED) if bits else (now, CLEARED)
+
+
+def is_another_part(leaf: str, changed: AbstractSet[str]) -> bool:
+    """Tell whether the GPU that a counter belongs to was exchanged, by its serial number."""
+    _, _, below = leaf.partition("/")
+    return bool(below) and f"gpu.serial/{below.partition('/')[0]}" in changed

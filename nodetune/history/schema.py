@@ -1,0 +1,40 @@
+"""The tables of the history, and how an older database becomes a newer one. The same for SQLite and PostgreSQL.
+
+`series`: leaves that changed or are numbers. `fact`: the settings of each distinct fact, once for the fleet. `host`: the
+prints of its facts, the print of the parts whose numbers are known, and what each counter carries over its resets.
+`change`: a row a leaf and change. `look`: the packed numbers. `day`: a row a day and series that moved, of thinned looks.
+`figure`: the judged figure of a day and series, what is usual there, and whether it was too much (of four weeks; those of
+zero are left out; series 0: the host was looked at). `verdict`: since when a finding has been there, and when it was gone.
+"""
+
+from __future__ import annotations
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        "CREATE TABLE series (id {number}, name TEXT NOT NULL UNIQUE)",
+        "CREATE TABLE host (id {number}, name TEXT NOT NULL UNIQUE, cohort TEXT, settings {bytes}, parts {bytes}, carry TEXT)",
+        "CREATE TABLE fact (digest {bytes} NOT NULL PRIMARY KEY, name TEXT NOT NULL, leaves TEXT NOT NULL) {own_index}",
+        (
+            "CREATE TABLE change (host INTEGER NOT NULL, fact INTEGER NOT NULL, at BIGINT NOT NULL, before TEXT, after TEXT,"
+            " PRIMARY KEY (host, fact, at)) {own_index}"
+        ),
+        "CREATE TABLE look (host INTEGER NOT NULL, at BIGINT NOT NULL, packed {bytes} NOT NULL, PRIMARY KEY (host, at))",
+        (
+            "CREATE TABLE day (day INTEGER NOT NULL, series INTEGER NOT NULL, host INTEGER NOT NULL, low BIGINT NOT NULL,"
+            " high BIGINT NOT NULL, grown BIGINT NOT NULL, most BIGINT NOT NULL, PRIMARY KEY (day, series, host)) {own_index}"
+        ),
+        (
+            "CREATE TABLE event (host INTEGER NOT NULL, at BIGINT NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL,"
+            " text TEXT NOT NULL, PRIMARY KEY (host, at, kind, subject)) {own_index}"
+        ),
+        (
+            "CREATE TABLE figure (day INTEGER NOT NULL, host INTEGER NOT NULL, series INTEGER NOT NULL, figure BIGINT NOT NULL,"
+            " usual BIGINT NOT NULL, hit INTEGER NOT NULL, PRIMARY KEY (day, host, series)) {own_index}"
+        ),
+        (
+            "CREATE TABLE verdict (host INTEGER NOT NULL, finding TEXT NOT NULL, subject TEXT NOT NULL, since BIGINT NOT NULL,"
+            " gone BIGINT, PRIMARY KEY (host, finding, subject, since)) {own_index}"
+        ),
+    ),
+)
+"""The statements that make each version from the one before. Never changed once released, only added to."""

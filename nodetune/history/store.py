@@ -1,0 +1,127 @@
+"""The history: what other rooms use. Nothing else knows that it is a database."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+
+from nodetune.api.model import HostResult
+from nodetune.history import judging, reader, thinning, verdicts
+from nodetune.history.database import Database, HistoryError
+from nodetune.history.look import Look
+from nodetune.history.points import DAY, Change, Drain, Point, Rate
+from nodetune.history.trends import Trend
+from nodetune.history.writer import Recorded, Writer
+
+BATCH = 500
+"""Looks in a transaction: others wait that long."""
+
+
+class History:
+    """The history in a file, or in a PostgreSQL database by its URL. Its methods raise HistoryError."""
+
+    def __init__(self, place: str, *, make: bool = True) -> None:
+        self._db = Database(place, make=make)
+        self._writer: Writer | None = None
+        self._waiting: list[Look] = []
+        self.recorded = Recorded()
+
+    def __enter__(self) -> History:  # noqa: PYI034  (Python 3.10 has no Self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, _: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self.flush()
+        finally:
+            self._db.close()
+
+    def take(self, look: Look) -> None:
+        """Keep a look with the next batch."""
+        self._waiting.append(look)
+        if len(self._waiting) >= BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits."""
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            done = self.record(waiting)
+            for name, count in vars(done).items():
+                setattr(self.recorded, name, getattr(self.recorded, name) + count)
+
+    def record(self, looks: Sequence[Look]) -> Recorded:
+        """Write a look at each host: all, or after an error none."""
+        try:
+            with self._db.writing():
+                self._writer = self._writer or Writer(self._db)
+                return self._writer.write(looks)
+        except BaseException:
+            self._writer = None  # it knows numbers that were not kept
+            raise
+
+    def judged(self, results: Iterable[HostResult], at: float) -> None:
+        """Keep which findings are there, and which are gone: those whose check passes now."""
+        with self._db.writing():
+            verdicts.keep(self._db, results, int(at))
+
+    def since(self, hosts: Iterable[str]) -> Mapping[tuple[str, str], int]:
+        """Return (host, check) → the time since when its finding has been there."""
+        return verdicts.since(self._db, hosts)
+
+    def drains(self, host: str) -> list[Drain]:
+        """Return how often each finding of a host came and went."""
+        return verdicts.repeated(self._db, host)
+
+    def hosts(self) -> list[str]:
+        """Return the names of all hosts."""
+        return [row[0] for row in self._db.rows("SELECT name FROM host ORDER BY name")]
+
+    def leaves(self, host: str, pattern: str = "") -> list[str]:
+        """Return the leaves of a host with numbers or changes whose names begin so."""
+        return reader.leaves(self._db, host, pattern)
+
+    def series(self, host: str, leaf: str, since: float = 0) -> list[Point]:
+        """Return a point a day of the thinned past, then one a look."""
+        return reader.series(self._db, host, leaf, int(since))
+
+    def changes(self, host: str, since: float = 0) -> list[Change]:
+        """Return what changed on a host, and what made its counters start again, the oldest first."""
+        return reader.changes(self._db, host, int(since))
+
+    def rates(self, now: float, fact: str, span: int = DAY) -> list[Rate]:
+        """Return the growth a day of the counters whose names begin so, over this span of seconds."""
+        return reader.rates(self._db, int(now), fact, span)
+
+    def judge(self, now: float) -> list[Trend]:
+        """Return what grows too much and did on several days."""
+        with self._db.writing():
+            return judging.judge(self._db, int(now))
+
+    def thin(self, now: float) -> int:
+        """Turn the looks of whole days that are older than a week into a row a day and series. Return the rows."""
+        return thinning.thin(self._db, int(now))
+
+
+def take_safely(history: History, warn: Callable[[str], None]) -> Callable[[Look], None]:
+    """Return `history.take` that warns once of an error and then takes nothing: an audit continues without its history."""
+    failed: list[str] = []
+
+    def take(look: Look) -> None:
+        if failed:
+            return
+        try:
+            history.take(look)
+        except HistoryError as problem:
+            failed.append(str(problem))
+            warn(f"history: {problem}")
+
+    return take
+
+
+def now() -> float:
+    """Return the time, for callers that judge."""
+    return time.time()

@@ -1,0 +1,169 @@
+"""Names what dies slowly: a figure far above its own past and above its peers, on three of five days, worst today. Pure.
+
+The figures were chosen by simulation: see benchmarks/simulated_year.py, which holds the rule against planted deaths.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from nodetune.history import kinds
+
+FACTOR, LEAST, STEADY = 4, 10, 5
+"""Too much: over FACTOR times the usual (both with STEADY added, so that small numbers weigh less), and at least LEAST."""
+
+DEGREES = 5
+"""Too much, of heat: this far above the usual."""
+
+RECENT, HITS = 5, 3
+"""Too much on HITS of the RECENT last days is a trend."""
+
+PAST = range(4, 29)
+"""The days ago that say what is usual: the last ones may be ill already."""
+
+ENOUGH_DAYS = 3
+ENOUGH_PEERS = 100
+"""With fewer, a part without a past is not judged."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A judged series: its figure today and in the past (day ago → figure), and its hits (day ago → figure)."""
+
+    host: str
+    name: str
+    figure: int
+    past: Mapping[int, int] = field(default_factory=dict)
+    hits: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The usual figure of a part, whether today is too much, and the share of its peers that grew less."""
+
+    part: Part
+    usual: int
+    hit: bool
+    less: float
+    peers: int
+
+
+@dataclass(frozen=True)
+class Trend:
+    """A part that dies slowly. `figure` is of a day; `limit` is reached in `days` (None: unknown)."""
+
+    host: str
+    name: str
+    figure: int
+    usual: int
+    hits: int
+    less: float
+    peers: int
+    limit: int | None = None
+    days: float | None = None
+    doubles: float | None = None
+
+
+def is_heat(name: str) -> bool:
+    """Tell whether a figure is in °C."""
+    return kinds.of(name) == "heat"
+
+
+def family(name: str) -> str:
+    """Return the fact and item of a series, without its subject: its peers have the same."""
+    fact, *below = name.split("/")
+    return f"{fact}/{below[-1]}" if len(below) > 1 else fact
+
+
+def judge(parts: Sequence[Part], peers: int) -> list[Judged]:
+    """Judge the parts of one family today. `peers`: how many there are, with those whose figure is zero."""
+    if not parts:
+        return []
+    heat = is_heat(parts[0].name)
+    figures = sorted(each.figure for each in parts)
+    top = _top(figures, peers)
+    usual = [_usual(each, heat, top, peers) for each in parts]
+    growth = [
+        0.0 if known is None else _growth(each.figure, known, heat) for each, known in zip(parts, usual, strict=True)
+    ]
+    ordered = sorted(growth)
+    found = []
+    for part, known, grew in zip(parts, usual, growth, strict=True):
+        others = max(peers - 1, 0)
+        as_much = len(ordered) - bisect_left(ordered, grew) - 1
+        hit = known is not None and _is_much(part.figure, grew, heat) and as_much <= others // 100
+        found.append(Judged(part, known or 0, hit, 1 - as_much / others if others else 1.0, others))
+    return found
+
+
+def _top(figures: Sequence[int], peers: int) -> int:
+    """Return the 99th percentile of the figures, of which those of zero are left out."""
+    place = len(figures) - 1 - peers // 100
+    return figures[place] if place >= 0 else 0
+
+
+def _usual(part: Part, heat: bool, top: int, peers: int) -> int | None:
+    """Return what a part usually has: by its own past, else by its peers; None if neither says."""
+    past = sorted(figure for ago, figure in part.past.items() if ago in PAST)
+    if len(past) >= ENOUGH_DAYS:
+        return past[len(past) // 2 if heat else len(past) * 9 // 10]
+    if peers < ENOUGH_PEERS:
+        return None
+    return top if heat else 3 * top
+
+
+def _growth(figure: int, usual: int, heat: bool) -> float:
+    return figure - usual if heat else (figure + STEADY) / (usual + STEADY)
+
+
+def _is_much(figure: int, growth: float, heat: bool) -> bool:
+    return growth >= DEGREES if heat else figure >= LEAST and growth >= FACTOR
+
+
+def trend(judged: Judged) -> Trend | None:
+    """Return the trend of a part that had too much today, if it had on other days too and less than today."""
+    part = judged.part
+    if not judged.hit:
+        return None
+    recent = {ago: figure for ago, figure in part.hits.items() if 0 < ago < RECENT}
+    if len(recent) + 1 < HITS or max(recent.values()) > part.figure:
+        return None
+    limit = limits().get(family(part.name))
+    days, doubles = _ahead(part.figure, recent, limit, is_heat(part.name))
+    return Trend(
+        part.host,
+        part.name,
+        part.figure,
+        judged.usual,
+        len(recent) + 1,
+        judged.less,
+        judged.peers,
+        limit,
+        days,
+        doubles,
+    )
+
+
+def _ahead(figure: int, recent: Mapping[int, int], limit: int | None, heat: bool) -> tuple[float | None, float | None]:
+    """Return the days until the limit, and those in which the figure doubles, by its growth since the first of the days."""
+    ago = max(recent)
+    if heat:
+        step = (figure - recent[ago]) / ago
+        return ((limit - figure) / step if limit and figure < limit and step > 0 else None), None
+    step = math.log(figure / recent[ago]) / ago
+    if step <= 0:
+        return None, None
+    days = math.log(limit / figure) / step if limit and figure < limit else None
+    return days, math.log(2) / step
+
+
+@cache
+def limits() -> dict[str, int]:
+    """Return family → the limit of a day."""
+    lines = (Path(__file__).parent / "limits.txt").read_text().splitlines()
+    return {name: int(limit) for name, limit, *_ in (line.split() for line in lines if line[:1].isalpha())}

@@ -1,0 +1,72 @@
+"""Since when a finding has been there. It is kept until its check passes: unknown or not run proves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from nodetune.api.model import Finding, HostResult
+from nodetune.foundation import by_key
+from nodetune.history.database import Database, Row
+from nodetune.history.points import Drain, Spell
+
+_OPEN = "SELECT host, finding, subject, since FROM verdict WHERE gone IS NULL AND host IN (?)"
+
+
+def keep(db: Database, results: Iterable[HostResult], at: int) -> None:
+    """Keep what failed and what passes on these hosts."""
+    judged = {each.host: each for each in results if each.state == "ok"}
+    ids = _ids(db, judged)
+    there = by_key((row[0], row[1:]) for row in db.rows_of(_OPEN, ids.values()))
+    new: list[Row] = []
+    gone: list[Row] = []
+    for host, result in judged.items():
+        if host not in ids:  # its look was not kept: facts without a time
+            continue
+        number = ids[host]
+        failing = {(found.check, subject) for found in result.failing() for subject in _subjects(found)}
+        proven = {found.check for found in result.findings if found.status in ("pass", "fail")}
+        known = {(finding, subject): since for finding, subject, since in there.get(number, ())}
+        new += [(number, finding, subject, at, None) for finding, subject in sorted(failing - known.keys())]
+        gone += [
+            (max(at, since), number, finding, subject, since)
+            for (finding, subject), since in known.items()
+            if finding in proven and (finding, subject) not in failing
+        ]
+    db.add("verdict", new)
+    db.many("UPDATE verdict SET gone = ? WHERE host = ? AND finding = ? AND subject = ? AND since = ?", gone)
+
+
+def _subjects(found: Finding) -> Iterable[str]:
+    return found.subjects or ("",)
+
+
+def _ids(db: Database, hosts: Iterable[str]) -> dict[str, int]:
+    return dict(db.rows_of("SELECT name, id FROM host WHERE name IN (?)", hosts))
+
+
+def since(db: Database, hosts: Iterable[str]) -> Mapping[tuple[str, str], int]:
+    """Return (host, check) → the earliest time of those of its subjects that are still there."""
+    names = {number: name for name, number in _ids(db, hosts).items()}
+    found: dict[tuple[str, str], int] = {}
+    for host, finding, _, begun in db.rows_of(_OPEN, names):
+        key = names[host], finding
+        found[key] = min(begun, found.get(key, begun))
+    return found
+
+
+def repeated(db: Database, host: str) -> list[Drain]:
+    """Return how often each finding of a host came, the most frequent first."""
+    rows = db.rows(
+        "SELECT v.finding, v.subject, v.since, v.gone FROM verdict v JOIN host h ON h.id = v.host WHERE h.name = ?"
+        " ORDER BY v.since, v.finding, v.subject",
+        (host,),
+    )
+    spells = by_key((row[0], Spell(*row)) for row in rows)
+    return sorted(_drains(spells.values()), key=lambda each: (-each.times, each.finding))
+
+
+def _drains(found: Iterable[list[Spell]]) -> Iterator[Drain]:
+    for spells in found:
+        begun = sorted({each.since for each in spells})
+        between = (begun[-1] - begun[0]) / (len(begun) - 1) if len(begun) > 1 else None
+        yield Drain(spells[0].finding, len(begun), between, spells[-1])

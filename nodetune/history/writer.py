@@ -1,0 +1,244 @@
+"""Writes looks: the numbers of each, and the settings that changed since the last. What was not read stays as it was."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from nodetune.history import kinds, resets
+from nodetune.history.database import Database, Row
+from nodetune.history.look import PRINT, Look, SortedFact, fact_print
+from nodetune.history.names import SeriesNames
+from nodetune.history.packing import pack, unpack
+
+MOST_KNOWN = 1 << 17
+"""Facts and prints that are kept in memory."""
+
+_HOSTS = (
+    "SELECT h.name, h.id, h.cohort, h.settings, h.parts, h.carry, l.at, l.packed FROM host h LEFT JOIN look l"
+    " ON l.host = h.id AND l.at = (SELECT max(at) FROM look WHERE host = h.id) WHERE h.name IN (?)"
+)
+
+
+class _Host(NamedTuple):
+    """A row of a host with its last look."""
+
+    id: int
+    cohort: str | None
+    settings: bytes
+    parts: bytes
+    carry: str | None
+    at: int | None
+    packed: bytes | None
+
+
+@dataclass
+class Recorded:
+    """The number of rows written. `late`: looks that are not newer than the last one of their host, which are dropped."""
+
+    looks: int = 0
+    changes: int = 0
+    resets: int = 0
+    late: int = 0
+
+
+@dataclass
+class _Rows:
+    """The rows of a batch."""
+
+    fact: list[Row] = field(default_factory=list)
+    look: list[Row] = field(default_factory=list)
+    change: list[Row] = field(default_factory=list)
+    event: list[Row] = field(default_factory=list)
+    host: list[Row] = field(default_factory=list)
+
+
+class Writer:
+    """Writes batches of looks, each in a transaction of the caller's. After an error, use a new one: it remembers what it wrote."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._names = SeriesNames(db)
+        self._prints: set[bytes] = set()
+        self._parts: dict[tuple[bytes, tuple[tuple[str, ...], ...]], tuple[bytes, frozenset[str]]] = {}
+
+    def write(self, looks: Sequence[Look]) -> Recorded:
+        """Write a look at each of these hosts."""
+        done, rows = Recorded(), _Rows()
+        self._names.number(
+            {leaf for leaves in {fact.leaves for look in looks for fact in look.facts} for leaf in leaves}
+        )
+        hosts = self._hosts({look.host for look in looks})
+        for look in {look.host: look for look in looks}.values():
+            host = hosts[look.host]
+            if host.at is not None and look.at <= host.at:
+                done.late += 1
+                continue
+            self._look(host, look, rows)
+        done.late += len(looks) - len(hosts)
+        done.looks, done.changes, done.resets = len(rows.look), len(rows.change), len(rows.event)
+        for table in ("fact", "look", "change", "event"):
+            self._db.add(table, getattr(rows, table))
+        self._db.many("UPDATE host SET cohort = ?, settings = ?, parts = ?, carry = ? WHERE id = ?", rows.host)
+        return done
+
+    def _hosts(self, names: set[str]) -> dict[str, _Host]:
+        found = {row[0]: _Host(*row[1:]) for row in self._db.rows_of(_HOSTS, sorted(names))}
+        if missing := sorted(names - found.keys()):
+            self._db.add("host (name)", [(name,) for name in missing])
+            found |= {row[0]: _Host(*row[1:]) for row in self._db.rows_of(_HOSTS, missing)}
+        return found
+
+    def _look(self, host: _Host, look: Look, rows: _Rows) -> None:
+        settings, cohort, changed = self._settings(host, look, rows)
+        values, carry, parts = self._numbers(host, look, changed, rows)
+        rows.look.append((host.id, look.at, pack(values)))
+        now = (cohort, settings, parts, carry)
+        if now != (host.cohort, host.settings, host.parts, host.carry):
+            rows.host.append((*now, host.id))
+
+    # settings
+
+    def _settings(self, host: _Host, look: Look, rows: _Rows) -> tuple[bytes, str | None, set[str]]:
+        """Return the prints of the facts, the cohort, and the leaves that changed, which become rows."""
+        prints = b"".join([fact.print for fact in look.facts])
+        self._keep_facts(look.facts, rows)
+        if not host.settings:
+            return prints, _cohort(look.facts), set()
+        if prints == host.settings:
+            return prints, host.cohort, set()
+        before, now = _cut(host.settings), {fact.name: fact for fact in look.facts}
+        same = {fact.print for fact in look.facts} & set(before)
+        old = self._facts(each for each in before if each not in same)
+        kept = {fact.name: fact.print for fact in look.facts if fact.print}
+        changes: dict[str, tuple[Any, Any]] = {}
+        for name, (digest, was) in old.items():
+            fact = now.get(name)
+            if fact is None or name in fact.unread:
+                kept[name] = digest
+                continue
+            is_now = json.loads(fact.settings) if fact.settings else {}
+            if fact.unread:
+                is_now |= {leaf: value for leaf, value in was.items() if _below(leaf, fact.unread)}
+                kept[name] = self._keep_fact(name, json.dumps(is_now, sort_keys=True), rows)
+            changes |= {leaf: (was.get(leaf), value) for leaf, value in is_now.items() if was.get(leaf) != value}
+            changes |= {leaf: (value, None) for leaf, value in was.items() if leaf not in is_now and value is not None}
+        self._names.number(changes)
+        rows.change += [
+            (host.id, self._names.ids[leaf], look.at, json.dumps(was), json.dumps(is_now))
+            for leaf, (was, is_now) in changes.items()
+        ]
+        return b"".join([kept[name] for name in sorted(kept)]), host.cohort or _cohort(look.facts), set(changes)
+
+    def _keep_facts(self, facts: Iterable[SortedFact], rows: _Rows) -> None:
+        fresh = [fact for fact in facts if fact.print and fact.print not in self._prints]
+        rows.fact += [(fact.print, fact.name, fact.settings) for fact in fresh]
+        if len(self._prints) > MOST_KNOWN:
+            self._prints.clear()
+        self._prints.update(fact.print for fact in fresh)
+
+    def _keep_fact(self, name: str, settings: str, rows: _Rows) -> bytes:
+        digest = fact_print(name, settings)
+        rows.fact.append((digest, name, settings))
+        return digest
+
+    def _facts(self, prints: Iterable[bytes]) -> dict[str, tuple[bytes, dict[str, Any]]]:
+        """Return name → (print, its settings)."""
+        found = self._db.rows_of("SELECT digest, name, leaves FROM fact WHERE digest IN (?)", prints)
+        return {name: (bytes(digest), json.loads(leaves)) for digest, name, leaves in found}
+
+    # numbers
+
+    def _numbers(
+        self, host: _Host, look: Look, changed: set[str], rows: _Rows
+    ) -> tuple[dict[int, int], str | None, bytes]:
+        """Return series → value, what counters carry, and the print of the known parts.
+
+        Counters are carried on over resets: what is stored never falls.
+        """
+        values: dict[int, int] = {}
+        for fact in look.facts:
+            if fact.leaves:
+                values.update(zip(self._names.of(fact.leaves), fact.values, strict=True))
+        digest, fresh = self._known_parts(host.parts, look, rows)
+        if host.packed is None:
+            return values, None, digest
+        before = unpack(host.packed)
+        carry = {int(series): added for series, added in json.loads(host.carry or "{}").items()}
+        reasons: Counter[str] = Counter()
+        here = _Parts(look.facts)
+        for series in self._in_question(before, values, carry, changed, fresh):
+            leaf, added = self._names.names[series], carry.get(series, 0)
+            was = before.get(series, 0)
+            if _below(leaf, fresh):
+                raw, grown, why = values.get(series, 0), 0, ""
+            elif series not in values and not here.listed(leaf):
+                raw, grown, why = was - added, 0, ""
+            else:
+                raw = values.get(series, 0)
+                grown, why = resets.grown(leaf, was - added, raw, changed)
+            values[series] = was + grown
+            carry[series] = was + grown - raw
+            reasons[why] += bool(why)
+        rows.event += [(host.id, look.at, "reset", why, f"{count} counters") for why, count in reasons.items() if count]
+        kept = {series: added for series, added in sorted(carry.items()) if added}
+        return values, json.dumps(kept) if kept else None, digest
+
+    def _in_question(
+        self,
+        before: Mapping[int, int],
+        values: Mapping[int, int],
+        carry: Mapping[int, int],
+        changed: set[str],
+        fresh: frozenset[str],
+    ) -> Iterator[int]:
+        """Yield the counters whose stored value is not just what was read."""
+        asked = {series for series, value in before.items() if values.get(series, 0) < value} | carry.keys()
+        if fresh or any(leaf.startswith("gpu.serial/") for leaf in changed):
+            asked |= values.keys()
+        return (series for series in sorted(asked) if kinds.of(self._names.names[series]) in kinds.COUNTERS)
+
+    def _known_parts(self, digest: bytes, look: Look, rows: _Rows) -> tuple[bytes, frozenset[str]]:
+        """Return the print of all parts whose numbers were ever read, and those that never were before."""
+        key = digest or b"", tuple([fact.parts for fact in look.facts if fact.parts])
+        if key not in self._parts:
+            if len(self._parts) > MOST_KNOWN >> 5:
+                self._parts.clear()
+            parts = {part for each in key[1] for part in each}
+            known = set(self._facts([digest])["parts"][1]) if digest else set()
+            text = json.dumps(dict.fromkeys(sorted(known | parts)))
+            self._parts[key] = fact_print("parts", text), frozenset(parts - known if digest else ())
+            rows.fact.append((self._parts[key][0], "parts", text))
+        return self._parts[key]
+
+
+class _Parts:
+    """The parts that a look has read."""
+
+    def __init__(self, facts: Iterable[SortedFact]) -> None:
+        self._of = {fact.name: fact.parts for fact in facts if fact.parts}
+
+    def listed(self, leaf: str) -> bool:
+        """Tell whether the part of this leaf was read: then a number that is left out is zero."""
+        return _below(leaf, self._of.get(leaf.partition("/")[0], ()))
+
+
+def _below(leaf: str, parts: Iterable[str]) -> bool:
+    return any(leaf == part or leaf.startswith(f"{part}/") for part in parts)
+
+
+def _cut(prints: bytes) -> list[bytes]:
+    return [bytes(prints[at : at + PRINT]) for at in range(0, len(prints), PRINT)]
+
+
+def _cohort(facts: Iterable[SortedFact]) -> str | None:
+    """Return what peers have in common: the product, and the number and model of GPUs."""
+    known = {fact.name: json.loads(fact.settings) for fact in facts if fact.name in _COHORT and fact.settings}
+    said = [str(known[name].get(leaf, "")) for name, leaf in _COHORT.items() if name in known]
+    return ", ".join(each for each in said if each) or None
+
+
+_COHORT = {"host.dmi.product_name": "host.dmi.product_name", "gpu.count": "gpu.count", "gpu.names": "gpu.names/GPU0"}
