@@ -72,8 +72,11 @@ def measure(options, report):
     run(jobs, nccl_results.Results(cases, jobs, conditions, of, report), report, nccl_rank.take_part)
 
 
-def prepared(asked, plan, report):
-    """Meet the other hosts, and return (cases, a job for each GPU here, conditions, subject). Raise SkipError."""
+def prepared(asked, plan, report, buffers=lambda _: 2):
+    """Meet the other hosts, and return (cases, a job for each GPU here, conditions, subject). Raise SkipError.
+
+    `buffers`: the number of buffers of the largest size on each GPU, by NCCL's release.
+    """
     here = look_around(asked, report)
     report.send("gpus", here["others"])
     chosen = chosen_gpus(asked.get("gpus"), here["gpus"])
@@ -83,7 +86,8 @@ def prepared(asked, plan, report):
     if ranks < 2:
         raise reporting.SkipError("only one GPU: NCCL has no data to move between GPUs")
     first = sum(place["gpus"] for place in places[: report.self])
-    asked["sizes"] = nccl_sizes.fitting(asked["sizes"], nccl_sizes.least(place["free"] for place in places), 2, report)
+    free, count = nccl_sizes.least(place["free"] for place in places), buffers(here["nccl"])
+    asked["sizes"] = nccl_sizes.fitting(asked["sizes"], free, count, report)
     cases = list(plan(asked, ranks))
     jobs = [dict(asked, rank=first + n, ranks=ranks, gpu=gpu, cases=cases) for n, gpu in enumerate(chosen)]
     conditions = {"nccl": here["nccl"], "library": here["library"], "gpus": ranks, "nodes": len(places)}

@@ -16,6 +16,8 @@ INT, SIZE, HANDLE, TEXT = ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p, ctypes
 ID_BYTES = 128
 FLOAT32, FLOAT64, BFLOAT16, SUM = 7, 8, 9, 0
 IN_PROGRESS = 7
+WITH_CONFIG = "ncclCommInitRankConfig"
+"""Came with 2.14."""
 
 WHEELS = ("nvidia/nccl/lib", "torch/lib")
 FOLDERS = ("/usr/local/nccl*/lib*", "/opt/*/lib", "/opt/*/build/lib")
@@ -100,10 +102,15 @@ class Library:
         self.call("ncclGetUniqueId", ctypes.byref(made))
         return bytes(made.internal)
 
-    def join(self, identity, ranks, rank):
-        """Return a communicator once all ranks have joined. Raise MeasurementError."""
+    def join(self, identity, ranks, rank, config=None):
+        """Return a communicator once all ranks have joined, with an ncclConfig_t if given. Raise MeasurementError."""
         made, known = HANDLE(), UniqueId((ctypes.c_ubyte * ID_BYTES)(*identity))
-        self.call("ncclCommInitRank", ctypes.byref(made), ranks, known, rank)
+        if config is None:
+            self.call("ncclCommInitRank", ctypes.byref(made), ranks, known, rank)
+        else:
+            types = PROTOTYPES["ncclCommInitRank"] + (HANDLE,)
+            self.functions[WITH_CONFIG] = self._function(WITH_CONFIG, types)
+            self.call(WITH_CONFIG, ctypes.byref(made), ranks, known, rank, ctypes.byref(config))
         return made.value
 
     def trouble(self, communicator):

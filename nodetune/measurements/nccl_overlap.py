@@ -13,7 +13,7 @@ Options: collectives, sizes (bytes), gpus, repeats, n (rows of the matrices), ch
 import math
 import time
 
-from . import cublaslt, gemm, gpu_busy, nccl, nccl_log, nccl_ops, nccl_rank, nccl_results
+from . import cublaslt, gemm, gpu_busy, nccl, nccl_log, nccl_ops, nccl_rank, nccl_results, products
 from . import report as reporting
 
 SECONDS = 120.0
@@ -59,8 +59,8 @@ class Rank(nccl_rank.Rank):
         super().prepare()
         self.tell.step("loading cuBLASLt")
         library = cublaslt.Library(self.job.get("library"), self.gpu.driver.version)
-        self.product = gemm.Product(self.gpu, library, gemm.Plan(self.job))
-        self.pieces = max(1, int(PIECE_SECONDS * 5e14 / self.product.plan.flops))
+        self.product = products.Product(self.gpu, library, gemm.Plan(self.job).shape)
+        self.pieces = max(1, int(PIECE_SECONDS * 5e14 / self.product.shape.flops))
 
     def case(self, case):
         """Check it, then time each alone and both at once. None where the time is over, or would be, on any host."""
@@ -102,8 +102,8 @@ class Rank(nccl_rank.Rank):
 
     def _load(self):
         """Return the running product: its first piece is done."""
-        plan = self.product.plan
-        busy = Load(self.gpu, self.product.stream, self.product.times(self.pieces), plan.flops * self.pieces)
+        amount = self.product.shape.flops * self.pieces
+        busy = Load(self.gpu, self.product.stream, self.product.times(self.pieces), amount)
         busy.top_up()
         busy.wait_for_first()
         return busy

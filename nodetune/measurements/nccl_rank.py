@@ -237,9 +237,9 @@ class Rank:
     def _reduce(self, source, target, count, kind):
         self.nccl.call("ncclAllReduce", source, target, count, kind, nccl_api.SUM, self.communicator, self.stream)
 
-    def _calls(self, case):
-        """Return a function that queues the collective once."""
-        steps = [step + (self.communicator, self.stream) for step in self._steps(case)]
+    def _calls(self, case, communicator=None):
+        """Return a function that queues the collective once, on another communicator if given."""
+        steps = [step + (communicator or self.communicator, self.stream) for step in self._steps(case)]
         if len(steps) > 1:
             steps = [("ncclGroupStart",)] + steps + [("ncclGroupEnd",)]
         calls = [self.nccl.prepared(*step) for step in steps]
