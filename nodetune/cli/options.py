@@ -227,7 +227,7 @@ def _by_ending(context: click.Context, parameter: click.Parameter, typed: str) -
         implied = f"implies {asked}" if asked else f"has an unknown extension ({text.plain(ending, 20)})"
         endings = ", ".join(each for each, name in ENDINGS.items() if name in formats)
         raise click.BadParameter(f"{path} {implied}: use one of {endings}, or say what to write with --format")
-    return asked
+    return str(asked)
 
 
 def format_option(formats: Sequence[str], *, file: bool = True) -> Callable[[Any], Any]:

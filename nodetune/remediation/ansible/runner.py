@@ -44,7 +44,9 @@ def run(
 
 
 def _path(playbook: str | Path) -> Path:
-    return playbook.absolute() if isinstance(playbook, Path) else paths.shared("playbooks") / "engine" / f"{playbook}.yml"
+    return (
+        playbook.absolute() if isinstance(playbook, Path) else paths.shared("playbooks") / "engine" / f"{playbook}.yml"
+    )
 
 
 def _reachable(
