@@ -456,4 +456,6 @@ def test_after_a_further_reboot_all_is_as_it_was(machine, before, rolled_back):
     assert witness.changed(before.files, witness.files(machine)) == {}
     again = witness.running(machine)
     assert not {"audit=0", "init_on_alloc=0"} & set(again.pop("arguments").split())
-    assert set(witness.changed(before.running, again)) == {"arguments"}
+    # a parameter of sunrpc or rdma_ucm is there while its module is: rdma-core loads these at one boot and at another not
+    left = witness.changed(before.running, again)
+    assert {name for name in left if not (name.startswith("sysctl ") and None in left[name])} == {"arguments"}, left
