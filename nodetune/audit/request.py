@@ -42,6 +42,13 @@ class AuditRequest:
         if self.reference and self.no_compare:
             raise RequestError("--reference cannot be used with --no-compare")
 
+    @property
+    def compared(self) -> list[str]:
+        """The options that say how hosts are compared, for proposed commands."""
+        by = ["--cohort", self.cohort] if self.cohort != AuditRequest.cohort else []
+        against = ["--reference", self.reference] if self.reference else []
+        return [*by, *against, *(["--no-compare"] if self.no_compare else [])]
+
 
 @dataclass(frozen=True)
 class CollectRequest:

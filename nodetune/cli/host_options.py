@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from nodetune.audit.request import AuditRequest
 from nodetune.cli import deprecated, settings, verbosity
 from nodetune.cli.requests import of
 from nodetune.hosts.connection_options import MOST_FORKS, ConnectionOptions, SessionOptions, Vault
@@ -269,3 +270,20 @@ def _failed_of(path: Path | None) -> frozenset[str] | None:
         verbosity.note(f"{path}: no hosts failed: nothing to do")
         raise click.exceptions.Exit(0)
     return found
+
+
+comparing = stack(
+    click.option(
+        "--cohort",
+        **of(AuditRequest, "cohort"),
+        metavar="gpu|inventory|all|FACT",
+        help="Compare hosts with the same GPUs, inventory groups, or value of a fact.",
+    ),
+    click.option(
+        "--reference",
+        metavar="HOST|FILE",
+        help="Compare with this host, or the one in this fact file, instead of with the majority.",
+    ),
+    click.option("--no-compare", is_flag=True, help="Do not compare hosts with each other."),
+)
+"""How an audit compares hosts with each other."""

@@ -218,16 +218,18 @@ def _by_ending(context: click.Context, parameter: click.Parameter, typed: str) -
     if not isinstance(path, Path) or not (ending := path.suffix.lower()):
         return typed
     formats: Sequence[str] = getattr(parameter.type, "choices", ())
-    asked = ENDINGS.get(ending)
-    if source is ParameterSource.COMMANDLINE and asked not in (None, "text", typed):
+    asked = ENDINGS.get(ending, "")
+    if source is ParameterSource.COMMANDLINE and asked not in ("", "text", typed):
         raise click.BadParameter(f"{path} implies {asked}, and --format is {typed}: change one of them")
     if source is not ParameterSource.DEFAULT or ending in PLAIN:
         return typed
-    if asked not in formats:
-        implied = f"implies {asked}" if asked else f"has an unknown extension ({text.plain(ending, 20)})"
-        endings = ", ".join(each for each, name in ENDINGS.items() if name in formats)
-        raise click.BadParameter(f"{path} {implied}: use one of {endings}, or say what to write with --format")
-    return str(asked)
+    if asked in formats:
+        return str(asked)
+    if asked:
+        raise click.BadParameter(f"{path} implies {asked}, but this command writes {' or '.join(formats)}")
+    endings = ", ".join(each for each, name in ENDINGS.items() if name in formats)
+    unknown = f"{path} has an unknown extension ({text.plain(ending, 20)})"
+    raise click.BadParameter(f"{unknown}: use one of {endings}, or say what to write with --format")
 
 
 def format_option(formats: Sequence[str], *, file: bool = True) -> Callable[[Any], Any]:

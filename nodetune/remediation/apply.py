@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nodetune.api.model import HostResult
+from nodetune.api.model import Finding, HostResult
 from nodetune.audit import document as audit_document
 from nodetune.audit import run as audit_run
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
@@ -65,13 +65,20 @@ class Prepared:
 
     @property
     def code(self) -> int:
-        """The exit code where there is nothing to do: 4 if something that is allowed waits, 3 if a host was not reached."""
-        waits = any(remediation_outcomes.within(each.disruption, self.request.disruption) for each in self.skipped)
-        return END_STATE_MISSED if waits else self.reached
+        """The exit code where there is nothing to do: 4 if something that is allowed waits, else that of `judged`."""
+        waits = any(self._allows(each.disruption) for each in self.skipped)
+        return END_STATE_MISSED if waits else self.judged
 
     @property
-    def reached(self) -> int:
-        return INCOMPLETE if self.not_reached else OK
+    def judged(self) -> int:
+        """3 if a host was not reached, or a check is unknown whose fix this run allows, or no check was judged on a host."""
+        known = {check.id: check.remedy for check in self.request.selection.judged()}
+        fixable = {id_ for id_, remedy in known.items() if remedy.kind != "manual" and self._allows(remedy.disruption)}
+        lacking = any(each.state != "ok" or _lacks(each.findings, fixable) for each in self.results)
+        return INCOMPLETE if lacking else OK
+
+    def _allows(self, disruption: str) -> bool:
+        return remediation_outcomes.within(disruption, self.request.disruption)
 
     @property
     def suite(self) -> SuiteRequest:
@@ -83,6 +90,13 @@ class Prepared:
         """How long --verify will take, for a person who decides whether to wait."""
         parts = batches([each.host for each in self.busy], self.request.canary, self.request.batch)
         return before_after.duration(self.suite, len(parts))
+
+
+def _lacks(findings: Iterable[Finding], fixable: Container[str]) -> bool:
+    """Return whether fixes of these checks may be missing, because a check is unknown, or whether none was judged."""
+    statuses = {each.check: each.status for each in findings if each.status != "skip"}
+    unknown = [check for check, status in statuses.items() if status == "unknown"]
+    return any(check in fixable for check in unknown) or (bool(unknown) and len(unknown) == len(statuses))
 
 
 def prepare(request: ApplyRequest, show: Show) -> Prepared:
@@ -107,7 +121,7 @@ def dry_run(prepared: Prepared, show: Show) -> tuple[dict[str, Outcome], int]:
     with show.phase("dry run", len(prepared.busy)) as phase:
         outcomes = rollout.dry_run(prepared.plans, prepared.targets, prepared.request.connection, phase.heard)
     wrong = any(each.state != "ok" or each.gathered("problems") for each in outcomes.values())
-    return outcomes, END_STATE_MISSED if wrong else prepared.reached
+    return outcomes, END_STATE_MISSED if wrong else prepared.judged
 
 
 def carry_out(prepared: Prepared, show: Show) -> ApplyReport:
@@ -131,7 +145,7 @@ def changed(prepared: Prepared, run: Run, on_event: OnEvent, around: BeforeAfter
     verified = around.result() if around else None
     drained, stopped = rolling.operations.left_drained, rolling.operations.stopped
     reached = not drained and remediation_outcomes.reached(done, prepared.request.disruption)
-    code = max(prepared.reached if reached else END_STATE_MISSED, verified.code if verified else OK)
+    code = max(prepared.judged if reached else END_STATE_MISSED, verified.code if verified else OK)
     return ApplyReport(run.id, done, rollout.interrupted(rolling.played), drained, verified, code, stopped)
 
 

@@ -12,7 +12,7 @@ from nodetune.foundation.exit_codes import OK
 from nodetune.foundation.json_document import head
 from nodetune.remediation.ansible.events import Outcome
 from nodetune.remediation.outcomes import StepOutcome, tally
-from nodetune.remediation.plan_document import manual
+from nodetune.remediation.plan_document import manual, unknown
 from nodetune.verify import document as verify
 from nodetune.verify.before_after import BeforeAfterResult
 from nodetune.verify.compare import LEVEL
@@ -52,6 +52,7 @@ def applied(report: ApplyReport, results: Sequence[HostResult]) -> dict[str, Any
         "steps": outcomes(report.done),
         "by_hand": manual(results),
         "not_reached": not_reached(results),
+        "unknown": unknown(results),
         "interrupted": [{"host": host, **each} for host, found in report.dead.items() for each in found],
         "left_drained": [{"host": host, "reason": reason} for host, reason in report.drained.items()],
         "verified": _before_after(report.verified),
@@ -63,14 +64,14 @@ def dry_run(
     diffs: Mapping[str, Sequence[str]],
     problems: Mapping[str, Sequence[Mapping[str, Any]]],
     failed: Mapping[str, str],
-    results: Iterable[HostResult],
+    results: Sequence[HostResult],
 ) -> dict[str, Any]:
     """Return for each host the diffs of a check mode run, the problems, and why the run itself failed."""
     hosts = [
         {"name": host, "diffs": list(texts), "problems": list(problems.get(host, ())), "failed": failed.get(host, "")}
         for host, texts in diffs.items()
     ]
-    return {**head(DRY_RUN_SCHEMA), "hosts": hosts, "not_reached": not_reached(results)}
+    return {**head(DRY_RUN_SCHEMA), "hosts": hosts, "not_reached": not_reached(results), "unknown": unknown(results)}
 
 
 def rolled_back(made: Sequence[str], outcomes: Mapping[str, Outcome]) -> dict[str, Any]:

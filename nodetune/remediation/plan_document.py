@@ -25,10 +25,7 @@ def plan(plans: Sequence[HostPlan]) -> dict[str, Any]:
         **json_document.head(PLAN_SCHEMA),
         "by_hand": manual(results),
         "not_reached": not_reached(results),
-        "unknown": [
-            {"check": check, "reason": reason, "hosts": hosts}
-            for (check, reason), hosts in planning.unknown(results).items()
-        ],
+        "unknown": unknown(results),
         "steps": [
             {"host": host, "check": found.check, "before": found.observed, "after": planning.after(found)}
             | {**fix_data(fix_of(found)), **_kept_in(by_host[host], found, why), "unfixable": why}
@@ -58,4 +55,12 @@ def manual(results: Iterable[HostResult]) -> list[dict[str, Any]]:
     return [
         {"check": check, "hosts": hosts, "manual": found.manual}
         for check, (found, hosts) in planning.manual_steps(results).items()
+    ]
+
+
+def unknown(results: Iterable[HostResult]) -> list[dict[str, Any]]:
+    """Return the checks that could not be judged."""
+    return [
+        {"check": check, "reason": reason, "hosts": hosts}
+        for (check, reason), hosts in planning.unknown(results).items()
     ]

@@ -22,8 +22,8 @@ class About:
     """The input of reports except results: checks by id, options that select hosts, threshold, other files.
 
     `judged` are the options that select the profile and the site file, which `nodetune explain` takes too; `selected`
-    those that select checks. `saved`: the facts are in a file. `full`: the text has everything about each finding.
-    `against`: the report is about the criteria of this scorecard.
+    those that select checks, `compared` those that say how hosts are compared. `saved`: the facts are in a file.
+    `full`: the text has everything about each finding. `against`: the report is about the criteria of this scorecard.
     """
 
     checks: Mapping[str, Check]
@@ -37,6 +37,7 @@ class About:
     saved: bool = False
     full: bool = False
     against: Scorecard | None = None
+    compared: str = ""
 
 
 AGAINST_FORMATS = ("text", "json", "markdown")
@@ -100,7 +101,7 @@ def _text(about: About) -> Write:
 def _commands(about: About) -> Commands:
     from nodetune.report.sections import Commands
 
-    return Commands(about.asked, about.selected, about.saved)
+    return Commands(about.asked, about.selected, about.saved, about.compared)
 
 
 def _html(about: About) -> Write:

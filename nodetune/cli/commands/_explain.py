@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -42,7 +43,8 @@ def section(request: AuditRequest, name: str, meant: Sequence[Check], known: Map
     selection = run.compared(request)
     results = run.run(request, selection, Terminal())
     asked = proposed_options.text(request.connection, request.facts_path, selection)
-    commands = sections.Commands(asked, proposed_options.selected(selection), saved=request.facts_path is not None)
+    selected, compared = proposed_options.selected(selection), shlex.join(request.compared)
+    commands = sections.Commands(asked, selected, saved=request.facts_path is not None, compared=compared)
     explained.write(sections.build(results, commands), name, sys.stdout, known)
     lost = [result for result in results if result.state != "ok"]
     if lost:
@@ -65,7 +67,7 @@ def observed(checks: Iterable[Check], request: AuditRequest) -> tuple[dict[str, 
     if not wanted.select:
         return {}, named
     found: dict[str, Seen] = {}
-    asked = replace(request, selection=wanted, no_compare=True)
+    asked = replace(request, selection=wanted, no_compare=True, reference=None)
     for result in run.run(asked, wanted, Terminal()) if named else _here(wanted):
         for finding in result.findings if result.state == "ok" else ():
             found.setdefault(finding.check, []).append((result, finding))

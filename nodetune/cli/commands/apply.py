@@ -68,8 +68,8 @@ def command(request: ApplyRequest, dry_run: bool, yes: bool, output_format: str,
     nodetune apply -i prod -b --verify               measure before and after
 
     A second audit decides whether the fixes worked. `nodetune rollback RUN` undoes all changes of a run.
-    Exit code: 0 done, 2 usage, 3 hosts not reached, 4 the end state was not reached, 5 (--verify) something became
-    slower or is below target.
+    Exit code: 0 done, 2 usage, 3 hosts not reached or checks unknown that it may fix, 4 the end state was not reached,
+    5 (--verify) something became slower or is below target.
     """
     if dry_run and output_format in rows.FORMATS:
         raise click.UsageError("--dry-run writes text or json: nodetune plan --format json lists the steps")

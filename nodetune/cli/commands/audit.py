@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,28 +18,13 @@ from nodetune.audit.summary import Summary, compliant, exit_code, summarise, tot
 from nodetune.checks import fleet_comparisons
 from nodetune.cli import deprecated, proposed_options, requests, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.cli.requests import of
+from nodetune.cli.host_options import comparing
 from nodetune.cli.terminal import Terminal
 from nodetune.facts.saved import BUNDLED
 
 FEW_CHECKS = 3
 """Up to this many checks are always shown in full."""
 
-_comparing = cli_options.stack(
-    click.option(
-        "--cohort",
-        **of(AuditRequest, "cohort"),
-        metavar="gpu|inventory|all|FACT",
-        help="Compare hosts with the same GPUs, inventory groups, or value of a fact.",
-    ),
-    click.option(
-        "--reference",
-        metavar="HOST|FILE",
-        help="Compare with this host, or the one in this fact file, instead of with the majority.",
-    ),
-    click.option("--no-compare", is_flag=True, help="Do not compare hosts with each other."),
-    deprecated.alias("--no-fleet", "--no-compare", is_flag=True),
-)
 _aging = cli_options.stack(
     click.option(
         "--cache",
@@ -98,7 +84,8 @@ def _check_format(output_format: str, about: report.About, output: Path | None, 
     help="How to group findings in the text report.",
 )
 @click.option("--full", is_flag=True, help="Show everything about each finding in the text report, also low and info.")
-@_comparing
+@comparing
+@deprecated.alias("--no-fleet", "--no-compare", is_flag=True)
 @_against
 @cli_options.fail_on
 @cli_options.audit_format
@@ -145,6 +132,7 @@ def command(
         judged,
         selected,
         saved=request.facts_path is not None,
+        compared=shlex.join(request.compared),
         full=full or (len(known) <= FEW_CHECKS and not request.against),
         against=_scorecard(request.against),
     )

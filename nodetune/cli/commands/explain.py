@@ -15,6 +15,7 @@ from nodetune.audit.selection import Selection
 from nodetune.checks import fleet_comparisons
 from nodetune.cli import completion, requests, verbosity
 from nodetune.cli import options as cli_options
+from nodetune.cli.host_options import comparing
 from nodetune.config import profile
 from nodetune.config import site as site_files
 from nodetune.foundation import text
@@ -32,6 +33,7 @@ from nodetune.report import sections
 @cli_options.hosts_or_nodes
 @cli_options.saved_facts
 @cli_options.selection
+@comparing
 @verbosity.progress_option
 def command(request: AuditRequest, ids: tuple[str, ...], section: str | None) -> int:
     """Explain checks, how to confirm them manually, and their fix.

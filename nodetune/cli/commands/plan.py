@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from nodetune.api.lines import FREE
-from nodetune.api.model import DISRUPTIONS, HostResult, disruption_name
+from nodetune.api.model import HostResult
 from nodetune.cli import options as cli_options
 from nodetune.cli import proposed_options, requests, verbosity
 from nodetune.cli.terminal import Terminal
@@ -19,6 +18,7 @@ from nodetune.remediation import plan_document
 from nodetune.remediation.plan import HostPlan
 from nodetune.remediation.plan_hosts import plan_hosts
 from nodetune.remediation.request import BY_NAME, PlanRequest
+from nodetune.report.sections import Commands
 
 
 @requests.command("plan", PlanRequest)
@@ -72,28 +72,20 @@ def command(
             stream.write(json_document.text(plan_document.plan(plans)))
         else:
             asked = proposed_options.text(request.connection, request.facts_path, request.selection)
-            judged = proposed_options.judged(request.selection)
-            audit, following = f"nodetune audit {asked}", _following(request, plans, asked)
-            plan.print_plan(stream, plans, files=files, judged=judged, command=audit, following=following)
+            selected = proposed_options.selected(request.selection)
+            commands = Commands(asked, selected, saved=request.facts_path is not None)
+            plan.print_plan(stream, plans, commands, files=files, following=_following(plans, commands))
         if output:
             verbosity.note(f"{plan.totals(plans)}. Nothing was changed.")
     judged_all = not planning.unknown(each.result for each in plans)
     return OK if judged_all and all(each.result.state == "ok" for each in plans) else INCOMPLETE
 
 
-def _following(request: PlanRequest, plans: Sequence[HostPlan], asked: str) -> str:
-    """Return the command that carries the plan out, else the one that says what is left; empty if nothing is."""
-    words = f"{asked} {proposed_options.selected(request.selection)}".strip()
-    disruptions = [change.disruption for each in plans for change in each.changes]
-    if not disruptions:
-        results = [each.result for each in plans]
-        left = planning.unknown(results) or any(each.state != "ok" or any(each.failing()) for each in results)
-        return f"nodetune audit {words}".strip() if left else ""
-    if request.facts_path:
-        return f"nodetune plan {words} --export changes"
-    most = max(disruptions, key=DISRUPTIONS.index)
-    allow = "" if most in FREE else f" --max-disruption {disruption_name(most)}"
-    return f"{f'nodetune apply {words}'.strip()}{allow} --dry-run"
+def _following(plans: Sequence[HostPlan], commands: Commands) -> str:
+    """Return the audit that says what is left where nothing is planned; empty if nothing is."""
+    results = [each.result for each in plans]
+    left = planning.unknown(results) or any(each.state != "ok" or any(each.failing()) for each in results)
+    return commands.audit() if left and not any(each.findings for each in plans) else ""
 
 
 def _propose(probed: list[HostResult], file: Path) -> None:

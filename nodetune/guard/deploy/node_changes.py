@@ -71,7 +71,11 @@ def _scripts(node_install: NodeInstall, made: deploy_archive.Archive) -> list[di
     known = {**_known(node_install, made), "off": list(node_install.policy["off"])}
     entry = templates.render("guard-entry.sh.j2", **known)
     texts = {**dict.fromkeys(SCRIPTS, entry), "taskprolog": templates.render("guard-taskprolog.sh.j2", **known)}
-    return [_file(f"{HOME}/{name}", text, "0755", "guarded") for name, text in texts.items()]
+    check = templates.render("guard-check.sh.j2", **_known(node_install, made), home=HOME)
+    return [
+        *(_file(f"{HOME}/{name}", text, "0755", "guarded") for name, text in texts.items()),
+        _file(f"{HOME}/{CHECK}", check, "0755"),
+    ]
 
 
 def _known(node_install: NodeInstall, made: deploy_archive.Archive) -> dict[str, Any]:
@@ -92,7 +96,6 @@ def _timer(node_install: NodeInstall, made: deploy_archive.Archive) -> list[dict
     """
     known = {**_known(node_install, made), "home": HOME, "textfile": node_install.textfile}
     return [
-        _file(f"{HOME}/{CHECK}", templates.render("guard-check.sh.j2", **known), "0755"),
         _file(f"{UNITS}/{SERVICE}", templates.render("guard-service.j2", **known)),
         _file(f"{UNITS}/{TIMER}", templates.render("guard-timer.j2", **known)),
         {"change": "unit", "unit": TIMER, "enabled": "enabled", "active": "started"},
@@ -127,10 +130,11 @@ def remove(folders: Iterable[str], service: str | None) -> list[dict[str, Any]]:
     units = [
         {"change": "unit", "unit": TIMER, "enabled": "disabled", "active": "stopped"},
         {"change": "unit", "unit": SERVICE, "active": "stopped"},
-        *(_file(path, None) for path in (f"{UNITS}/{TIMER}", f"{UNITS}/{SERVICE}", f"{HOME}/{CHECK}")),
+        *(_file(path, None) for path in (f"{UNITS}/{TIMER}", f"{UNITS}/{SERVICE}")),
         *([_file(metrics, None)] if metrics else []),
     ]
     changes = [
+        _file(f"{HOME}/{CHECK}", None),
         *(_gone(f"{HOME}/{name}", OPT) for name in SCRIPTS),
         _gone(POLICY, ETC),
         *(_no_program(path) for path in folders),

@@ -42,6 +42,9 @@ MOST_VARIANTS = 3
 
 MOST_WORST = 10
 
+COMPARE = ("audit", "explain")
+"""Commands that compare hosts with each other."""
+
 REASONS = ("permission denied: needs root (--become)", NOT_COLLECTED, "not collected: the probe's time was over")
 """Reasons that follow the name of a fact or a file: without it, equal causes fold."""
 
@@ -120,12 +123,13 @@ class Report:
 class Commands:
     """The options for proposed commands: those that select hosts and profile, those that select checks.
 
-    `saved`: the facts are in a file, so that nothing can be applied.
+    `saved`: the facts are in a file, so that nothing can be applied. `compared`: how hosts are compared with each other.
     """
 
     asked: str = ""
     selected: str = ""
     saved: bool = False
+    compared: str = ""
 
     def of(self, section: str, members: Iterable[tuple[HostResult, Finding]] = ()) -> str:
         """Return the command that acts on what a section says."""
@@ -151,7 +155,8 @@ class Commands:
         return self._whole("plan" if plans else "apply", f"--max-disruption {disruption_name(most)}{more}")
 
     def _whole(self, verb: str, more: str = "") -> str:
-        return " ".join(part for part in ("nodetune", verb, self.asked, self.selected, more) if part)
+        compared = self.compared if verb in COMPARE else ""
+        return " ".join(part for part in ("nodetune", verb, self.asked, self.selected, compared, more) if part)
 
 
 def section_of(found: Finding) -> str:

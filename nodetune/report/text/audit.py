@@ -65,27 +65,12 @@ class Printer:
         self._end(today)
 
     def _head(self) -> None:
-        self._judged()
+        print_judged(self._out, self._results)
         self._out.joined(self._found(), self._counted())
         for name, (hosts, comparisons, agreed) in list(fleet_groups(self._results).items())[:MOST_REASONS]:
             if comparisons:
                 alike = f"identical in {agreed} of {text.count(comparisons, 'comparison')}"
                 self._out.line((f"{text.count(len(hosts), 'host')} compared, {name}: {alike}", "dim"))
-
-    def _judged(self) -> None:
-        """Print how which hosts were judged, and the age of their facts."""
-        ok = [result for result in self._results if result.state == "ok"]
-        if self._hosts == 1 and ok:
-            told = f"{ok[0].machine}, " if ok[0].machine else ""
-            self._out.joined([(text.plain(ok[0].host), "bold"), f"  {told}{_profile(ok[0])}"], ok[0].message)
-            return
-        from nodetune.report.text.host_names import aged, named  # one host needs no more than its name
-
-        for told, hosts in list(by_key((_profile(each), each.host) for each in ok).items())[:MOST_REASONS]:
-            self._out.line((named(hosts, 48), "bold"), f"  {told}", hang=" " * 8)
-        for message, hosts in list(aged(self._results).items())[:MOST_REASONS]:
-            where = "all hosts" if len(hosts) == len(ok) else named(hosts)
-            self._out.line((message, "yellow"), f": {where}")
 
     def _found(self) -> list[Part]:
         """Return the counts of what was found."""
@@ -192,6 +177,22 @@ def _profile(result: HostResult) -> str:
     return f"profile {text.plain(result.profile)}{because}"
 
 
+def print_judged(out: Lines, results: Sequence[HostResult]) -> None:
+    """Print how which hosts were judged, and the age of their facts."""
+    ok = [result for result in results if result.state == "ok"]
+    if len(results) == 1 and ok:
+        told = f"{ok[0].machine}, " if ok[0].machine else ""
+        out.joined([(text.plain(ok[0].host), "bold"), f"  {told}{_profile(ok[0])}"], ok[0].message)
+        return
+    from nodetune.report.text.host_names import aged, named  # one host needs no more than its name
+
+    for told, hosts in list(by_key((_profile(each), each.host) for each in ok).items())[:MOST_REASONS]:
+        out.line((named(hosts, 48), "bold"), f"  {told}", hang=" " * 8)
+    for message, hosts in list(aged(results).items())[:MOST_REASONS]:
+        where = "all hosts" if len(hosts) == len(ok) else named(hosts)
+        out.line((message, "yellow"), f": {where}")
+
+
 class Columns:
     """Prints lines under each other. A text that does not fit has a second row, and is cut there."""
 
@@ -204,7 +205,7 @@ class Columns:
         self._check = _width(map(_check, lines), WIDEST["check"]) if wide else 0
         self._text = _width((f"{'' if self._subject else line.subject}  {line.text}" for line in lines), out.room())
 
-    def row(self, line: Line, rows: int) -> None:
+    def row(self, line: Line, rows: int = 99) -> None:
         """Print one cause. `rows` is the maximum number of rows."""
         head: list[Part] = [INDENT, (f"{line.severity:<{SEVERITY}}", STYLE.get(line.severity, "magenta"))]
         if self._where:

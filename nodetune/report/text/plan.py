@@ -1,48 +1,54 @@
-"""A plan for people: grouped by disruption, hosts folded, with values before and after and all changed files."""
+"""A plan for people: what an audit says in sections by who acts, with all that fixes write, run and interrupt."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby
+from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Any, TextIO
 
-from nodetune.api.model import DISRUPTIONS, Finding, Fix, HostResult, disruption_name, fix_of
+from nodetune.api.lines import FREE
+from nodetune.api.model import DISRUPTIONS, Finding, HostResult
 from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
 from nodetune.remediation import plan as planning
 from nodetune.remediation.host_changes import PlannedChange
 from nodetune.remediation.host_view import FILES
-from nodetune.remediation.plan import HostPlan, edited
-from nodetune.report.sections import BROKEN, HAND, short_reason
+from nodetune.remediation.plan import CODE, HostPlan, edited
+from nodetune.report import sections
+from nodetune.report.sections import DRAINED, NOW, UNKNOWN, Commands, Line, Section
+from nodetune.report.text.audit import MOST, SEVERITY, Columns, print_judged
 from nodetune.report.text.host_names import named, unreached
-from nodetune.report.text.lines import Lines, console, some
+from nodetune.report.text.lines import Lines, screen
 
-FEW_MANUAL = 3
+MOST_MANUAL = 3
+"""Up to this many causes that need a person have lines: a plan is about the others."""
 
-Step = tuple[str, Finding]
-"""Host and finding."""
+INDENT = "  "
+ACTS = {NOW: FREE, DRAINED: tuple(each for each in DISRUPTIONS if each not in FREE)}
+"""The disruptions of the changes in a section."""
 
-Words = Callable[[PlannedChange], Iterable[str]]
-"""The description of a planned change, equal for hosts that are alike."""
+Words = Callable[[Sequence[PlannedChange]], Iterable[str]]
+"""The description of planned changes, equal for hosts that are alike."""
 
 
 def print_plan(
     stream: TextIO,
     plans: Sequence[HostPlan],
+    commands: Commands | None = None,
     *,
+    proposes: bool = True,
     files: bool = False,
     ending: str = " Nothing was changed.",
-    judged: str = "",
-    command: str = "",
     following: str = "",
 ) -> None:
-    """Print the plan, the manual steps, and what was not judged or not reached.
+    """Print the plan, and what needs a person or was not judged or not reached.
 
-    With `files`, every file is shown in full; `ending` ends the totals; `judged` are options for proposed commands;
-    `command` is the audit of the same hosts, `following` the command that carries the plan out.
+    With `files`, every file is shown in full; `ending` ends the totals. `commands` has the options for proposed commands;
+    `proposes`: also those that fix. `following` is the command to continue with.
     """
-    out = Lines(console(stream))
-    Printer(out, plans, files=files, judged=judged, command=command).plan(ending)
+    out = Lines(screen(stream))
+    Printer(out, plans, commands or Commands(), files=files, proposes=proposes).plan(ending)
     if following:
         out.whole(("next     ", "dim"), (following, "green"))
 
@@ -63,136 +69,148 @@ def totals(plans: Sequence[HostPlan]) -> str:
 
 class Printer:
     def __init__(
-        self, out: Lines, plans: Sequence[HostPlan], *, files: bool = False, judged: str = "", command: str = ""
+        self, out: Lines, plans: Sequence[HostPlan], commands: Commands, *, files: bool = False, proposes: bool = True
     ) -> None:
-        self._out, self._command = out, command
-        self._plans = plans
-        self._changes = {plan.host: plan.changes for plan in plans}
-        self._by_host = {plan.host: plan for plan in plans}
-        self._files, self._judged = files, judged
+        self._out, self._plans, self._commands = out, plans, commands
+        self._files, self._proposes = files, proposes
+        self._whole: dict[int, Finding] = {}
 
     def plan(self, ending: str) -> None:
-        steps = planning.steps(self._plans)
-        doable = [(host, found) for host, found, why in steps if not why]
-        cannot = [step for step in steps if step[2] and not planning.is_over(step[2])]
+        report = sections.build([self._planned(each) for each in self._plans], self._commands, every=True)
+        shown = {each.name: self._shown(each) for each in report.sections}
+        columns = Columns(self._out, [line for lines in shown.values() for line in lines], len(self._plans))
         results = [plan.result for plan in self._plans]
-        manual = planning.manual_steps(results)
-        for disruption in DISRUPTIONS:
-            same = [(host, found) for host, found in doable if fix_of(found).disruption == disruption]
-            if same:
-                self._disruption(disruption, same)
-        if over := sum(planning.is_over(why) for *_, why in steps):
-            told = f"{plain_text.count(over, 'step')} with more disruption: --max-disruption allows more"
-            self._out.line(("left out ", "yellow"), told)
-        self._cannot(cannot)
-        self._manual(manual)
-        self._unknown(results)
+        print_judged(self._out, results)
+        self._out.line((f"{totals(self._plans)}.", "bold"), ending)
+        for section in report.sections:
+            self._section(section, shown[section.name], columns)
+        self._left_out()
         lost = [(each.state, each.host, each.message) for each in results if each.state != "ok"]
-        unreached(self._out, lost, self._command)
-        self._out.line(f"{totals(self._plans)}.{ending}")
+        if lost:
+            self._out.gap()
+        unreached(self._out, lost, self._commands.audit())
 
-    def _disruption(self, disruption: str, steps: list[Step]) -> None:
-        self._out.line((f"disruption: {disruption_name(disruption)}", "bold"))
-        for check, same in groupby(steps, key=lambda step: step[1].check):
-            self._check(check, list(same))
-        shown = {path for host, found in steps for path in planning.kept_in(self._by_host[host], found)}
-        self._each(disruption, "writes", lambda change: (path for path in paths(change.busy) if path not in shown))
-        self._each(disruption, "runs", commands)
-        self._each(disruption, "note", lambda change: change.notes)
+    def _planned(self, plan: HostPlan) -> HostResult:
+        """Return a host's result with what its plan fixes, and what needs a person or is unknown."""
+        planned = {id(found) for found in plan.findings}
+        kept = (found for found in plan.result.findings if found.fix is None or id(found) in planned)
+        return replace(plan.result, findings=tuple(map(self._with_own_line, kept)))
+
+    def _with_own_line(self, found: Finding) -> Finding:
+        """Return a finding that no other one reports: each fix is a step. Hosts share findings, so each is made once."""
+        if found.fix is None or not (found.part_of or found.reported_by):
+            return found
+        return self._whole.setdefault(id(found), replace(found, part_of="", reported_by={}))
+
+    def _shown(self, section: Section) -> Sequence[Line]:
+        if section.name in ACTS or len(section.lines) <= MOST_MANUAL:
+            return section.lines
+        return section.lines[: MOST[UNKNOWN]] if section.name == UNKNOWN else ()
+
+    def _section(self, section: Section, shown: Sequence[Line], columns: Columns) -> None:
+        self._out.gap()
+        word = "step" if section.name in ACTS else "check" if section.name == UNKNOWN else "finding"
+        self._out.line((f"{section.title} ({plain_text.count(section.findings, word)})", "bold"))
+        for line in shown:
+            columns.row(line)
+            self._reasons(line)
+        if section.name in ACTS:
+            self._changes(ACTS[section.name])
+        if command := self._command(section):
+            self._out.whole((f"{'to do':<{SEVERITY}}", "dim"), (command, "green"), indent=INDENT)
+
+    def _command(self, section: Section) -> str:
+        if section.name not in ACTS:
+            return section.command
+        more = "--dry-run" if section.command.startswith("nodetune apply") else "--export changes"
+        return f"{section.command} {more}" if self._proposes else ""
+
+    def _reasons(self, line: Line) -> None:
+        """Print what sets the values of a fix today, or what a person does."""
+        told = ((found.reason if found.fix else found.manual, result.host) for result, found in line.members)
+        for reason, hosts in by_key(each for each in told if each[0]).items():
+            where = "" if len(hosts) == len(line.hosts) else self._where(hosts)
+            self._out.line((where, ""), (plain_text.plain(reason, 600), "dim"), indent=INDENT + " " * SEVERITY)
+
+    def _changes(self, disruptions: Sequence[str]) -> None:
+        """Print all that the changes of these disruptions do in addition to values."""
+        self._each(disruptions, "writes", lambda changes: _folded(_busy(changes)))
+        self._each(disruptions, "in place", lambda changes: sorted(_idle(changes)))
+        self._each(disruptions, "runs", lambda changes: (each for change in changes for each in commands(change)))
+        self._each(disruptions, "note", lambda changes: (each for change in changes for each in change.notes))
         if self._files:
-            self._each(disruption, "", contents)
-        self._out.line("")
+            self._each(disruptions, "", lambda changes: (each for change in changes for each in contents(change)))
 
-    def _check(self, check: str, steps: list[Step]) -> None:
-        same = by_key(
-            ((_target(fix_of(found)), *planning.step_words(found), self._kept(host, found), found.reason), host)
-            for host, found in steps
-        )
-        for (target, before, after, kept, reason), hosts in same.items():
-            self._out.line(self._where(hosts), (check, "bold"), f"  {target}", indent="  ")
-            self._out.line(before, (" → ", "bold"), (after, "green"), (kept, "dim"), indent="      ")
-            if reason:
-                self._out.line((reason, "dim"), indent="      ")
-
-    def _kept(self, host: str, found: Finding) -> str:
-        """Return where a fix persists its value for the next boot, and whether it is there already."""
-        files = planning.kept_in(self._by_host[host], found)
-        idle = {path for change in self._changes[host] for path in paths(change.changes)}
-        idle -= {path for change in self._changes[host] for path in paths(change.busy)}
-        there = "already in" if files and idle.issuperset(files) else "persisted in"
-        return f"   {there} {plain_text.names(files)}" if files else ""
-
-    def _each(self, disruption: str, title: str, words: Words) -> None:
-        """Print the changes of this disruption, one line for each text, with its hosts."""
+    def _each(self, disruptions: Sequence[str], title: str, words: Words) -> None:
+        """Print the changes of these disruptions, one line for each text, with its hosts."""
         hosts_of: dict[str, list[str]] = {}
-        for host, changes in self._changes.items():
-            for change in changes:
-                if change.disruption == disruption:
-                    for text in dict.fromkeys(words(change)):
-                        named = hosts_of.setdefault(text, [])
-                        named.extend([] if host in named else [host])
+        for plan in self._plans:
+            mine = [change for change in plan.changes if change.disruption in disruptions]
+            for text in dict.fromkeys(words(mine)):
+                hosts_of.setdefault(text, []).append(plan.host)
         for text, hosts in hosts_of.items():
             if title:
-                parts = (f"{title:<8}", "cyan"), self._where(hosts), plain_text.plain(text, 600)
-                self._out.line(*parts, indent="  ", hang=" " * 8)
+                parts = (f"{title:<{SEVERITY}}", "cyan"), self._where(hosts), plain_text.plain(text, 600)
+                self._out.line(*parts, indent=INDENT, hang=" " * SEVERITY)
             else:
-                self._whole(text, hosts)
+                self._in_full(text, hosts)
 
-    def _whole(self, text: str, hosts: list[str]) -> None:
+    def _in_full(self, text: str, hosts: list[str]) -> None:
         head, *lines = text.splitlines()
         self._out.line("")
-        self._out.line(self._where(hosts), (plain_text.plain(head), "bold"), indent="  ")
+        self._out.line(self._where(hosts), (plain_text.plain(head), "bold"), indent=INDENT)
         for line in lines:
-            self._out.whole((plain_text.plain(line, 4000), ""), indent="    ")
+            self._out.whole((plain_text.plain(line, 4000), ""), indent=" " * 4)
 
-    def _cannot(self, steps: list[tuple[str, Finding, str]]) -> None:
-        for (check, why), hosts in by_key(((found.check, why), host) for host, found, why in steps).items():
+    def _left_out(self) -> None:
+        """Print the fixes that are left out: unsupported ones, and those with more disruption than was asked for."""
+        steps = [step for step in planning.steps(self._plans) if step[2]]
+        cannot = by_key(((found.check, why), host) for host, found, why in steps if not planning.is_over(why))
+        over = sum(planning.is_over(why) for *_, why in steps)
+        if cannot or over:
+            self._out.gap()
+        for (check, why), hosts in cannot.items():
             self._out.line(("unsupported  ", "yellow"), self._where(hosts), (check, "bold"))
-            self._out.line(why, indent="             ")
-
-    def _manual(self, manual: Mapping[str, tuple[Finding, list[str]]]) -> None:
-        """Print manual steps; for more than a few, the commands that print them."""
-        if len(manual) > FEW_MANUAL:
-            repairs = sum(found.repair for found, _ in manual.values())
-            for name, count in ((BROKEN, repairs), (HAND, len(manual) - repairs)):
-                if count:
-                    self._out.whole(
-                        ("manual   ", "yellow"),
-                        f"{plain_text.count(count, 'finding')}: ",
-                        (
-                            f"{self._command or 'nodetune audit'} --section {name}".replace("audit", "explain", 1),
-                            "green",
-                        ),
-                    )
-            return
-        for check, (finding, hosts) in manual.items():
-            where = "" if len(self._plans) == 1 else f"  {named(hosts)}"
-            self._out.line(("manual   ", "yellow"), (check, "bold"), where)
-            self._out.line(finding.manual or f"nodetune explain {check} {self._judged}".rstrip(), indent="         ")
-
-    def _unknown(self, results: Iterable[HostResult]) -> None:
-        reasons = by_key(
-            (short_reason(reason), (check, host))
-            for (check, reason), hosts in planning.unknown(results).items()
-            for host in hosts
-        )
-        for reason, found in sorted(reasons.items(), key=lambda each: -len(each[1])):
-            ids, hosts = (sorted(set(names)) for names in zip(*found, strict=True))
-            parts = f"{plain_text.count(len(ids), 'check')}: {reason}", f"  ({some(ids)})"
-            self._out.line(("unknown  ", "magenta"), self._where(hosts), parts[0], (parts[1], "dim"), hang=" " * 9)
+            self._out.line(why, indent=" " * 13)
+        if over:
+            told = f"{plain_text.count(over, 'step')} with more disruption: --max-disruption allows more"
+            self._out.line(("left out ", "yellow"), told)
 
     def _where(self, hosts: list[str]) -> str:
         return "" if len(self._plans) == 1 else f"{named(hosts)}  "
 
 
-def _target(fix: Fix) -> str:
-    target = plain_text.plain(fix.target)
-    return f"{target} of {plain_text.names(list(fix.subjects))}" if fix.subjects else target
+def _busy(changes: Iterable[PlannedChange]) -> list[str]:
+    return [path for change in changes for path in paths(change.busy)]
+
+
+def _idle(changes: Sequence[PlannedChange]) -> set[str]:
+    """Return the files with settings that are as planned already."""
+    every = {path for change in changes for path in paths(change.changes) if not path.startswith(CODE)}
+    return every - set(_busy(changes))
+
+
+def _folded(paths: Iterable[str]) -> Iterable[str]:
+    """Return the files, those of one program of nodetune's counted."""
+    found = by_key((_program(path), path) for path in dict.fromkeys(paths))
+    for program, files in found.items():
+        yield files[0] if len(files) == 1 else f"{program} ({len(files)} files)"
+
+
+def _program(path: str) -> str:
+    """Return the folder of a program of nodetune's; any other file is its own."""
+    if not path.startswith(CODE):
+        return path
+    return f"{CODE}{PurePosixPath(path.removeprefix(CODE)).parts[0]}/"
 
 
 def paths(changes: Iterable[Mapping[str, Any]]) -> Iterable[str]:
-    """Return the files that the changes write or edit."""
-    return (str(change["path"]) for change in changes if change["change"] in (*FILES, "edit"))
+    """Yield what the changes write or edit: files, and kernel arguments where a program keeps them."""
+    for change in changes:
+        if change["change"] in (*FILES, "edit"):
+            yield str(change["path"])
+        elif change["change"] == "bootarg":
+            yield "kernel arguments, by grubby"
 
 
 def commands(planned: PlannedChange) -> Iterable[str]:

@@ -33,8 +33,8 @@ def test_the_ending_of_a_file_decides_its_format(tmp_path, ending, begins):
     assert path.read_text().startswith(begins)
 
 
-def test_a_given_format_wins_over_the_ending(tmp_path):
-    path = tmp_path / "y.html"
+def test_a_given_format_wins_over_the_ending_of_text(tmp_path):
+    path = tmp_path / "y.txt"
     cli("audit", "-o", path, "--facts", MACHINE, "--format", "json")
     assert json.loads(path.read_text())["schema"] == "nodetune.audit/1"
 
@@ -80,7 +80,7 @@ def test_a_plan_proposes_explain_with_the_site_file(tmp_path):
     site = tmp_path / "site.yml"
     site.write_text("add:\n  - {id: site-swappiness, sysctl: vm.swappiness, accept: 73}\n")
     text = cli("plan", "--facts", MACHINE, "--site", site, "-s", "site-swappiness", columns=300).output
-    assert f"nodetune explain site-swappiness --site {site}" in text
+    assert f"nodetune explain --facts {MACHINE} --site {site} -s site-swappiness --section by-hand" in text
 
 
 @pytest.mark.parametrize(

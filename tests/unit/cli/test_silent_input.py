@@ -17,7 +17,7 @@ def said(command, code=2, **more):
     ("command", "told"),
     [
         ("audit --facts h100-x2 -o x.pdf", "x.pdf has an unknown extension (.pdf): use one of .json, .html,"),
-        ("plan --facts h100-x2 -o x.md", "x.md implies markdown: use one of .json, .txt, or say what to write"),
+        ("plan --facts h100-x2 -o x.md", "x.md implies markdown, but this command writes text or json"),
         (
             "audit --facts h100-x2 -o x.html --format json",
             "x.html implies html, and --format is json: change one of them",

@@ -101,7 +101,8 @@ def test_a_proposal_becomes_a_site_file_again_and_a_plan():
     assert shown.returncode == 0, shown.stderr
     assert Path("again.yml").read_text() == Path("tuning-nccl.site.yml").read_text()
     planned = nodetune("plan", "--facts", "h200-x4", "--site", "again.yml", "-s", "site-channels")
-    assert "not set → 24   persisted in /etc/nccl.conf" in planned.stdout, planned.stdout + planned.stderr
+    assert "not set → 24\n" in planned.stdout, planned.stdout + planned.stderr
+    assert "  writes    /etc/nccl.conf\n" in planned.stdout
 
 
 def test_without_a_proposal_there_is_no_site_file():

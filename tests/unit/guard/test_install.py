@@ -63,6 +63,18 @@ def test_the_program_comes_first_and_slurm_conf_last():
     assert [group["group"] for group in groups] == ["guard", "guard-timer", "slurm.conf"]
 
 
+def test_the_check_for_other_programs_needs_no_timer_and_goes_with_the_guard():
+    check = f"{deploy_paths.HOME}/{deploy_paths.CHECK}"
+    installed = {
+        each.get("path"): each.get("content")
+        for each in changes(node_changes.install(node_changes.NodeInstall(policy())))
+    }
+    assert f"{deploy_paths.HOME}/healthcheck" in installed[check]
+    assert f"{deploy_paths.UNITS}/{deploy_paths.TIMER}" not in installed
+    removed = {each.get("path"): each.get("content", "") for each in changes(node_changes.remove([], None))}
+    assert removed[check] is None
+
+
 def test_every_script_is_one_that_the_shell_understands():
     wanted = node_changes.NodeInstall(policy(off=["/etc/it's off"]), textfile="/var/lib/x.prom")
     scripts = [

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from dataclasses import replace
 
 import jsonschema
@@ -118,22 +119,49 @@ def test_a_plan_says_who_sets_the_value_now():
 
 def test_hosts_that_get_the_same_are_folded():
     text = shown(plans("gpu01", "gpu02"))
-    assert "gpu[01-02]  swappiness-high" in text
+    assert re.search(r"all 2 hosts +host +a fault: 60 → 10 +swappiness-high", text)
     assert text.count("restart docker.service") == 1
     assert "4 steps on 2 hosts; 1 finding needs manual work" in text
 
 
-def test_commands_and_notes_are_below_their_disruption():
-    _, disruptive = shown(plans("a")).split("disruption: service-restart")
-    assert "runs    restart docker.service" in disruptive
+def test_the_totals_come_first_and_each_section_acts():
+    first, second, _, *lines = shown(plans("a")).splitlines()
+    assert first.startswith("a  profile")
+    assert second == "2 steps on 1 host; 1 finding needs manual work. Nothing was changed."
+    titles = [line for line in lines if line and not line.startswith(" ")]
+    assert titles == [
+        "APPLY CAN FIX, nothing is interrupted (1 step)",
+        "APPLY CAN FIX, on a drained node (1 step)",
+        "MANUAL WORK (1 finding)",
+    ]
+    assert [line.split(maxsplit=2)[2] for line in lines if line.startswith("  to do")] == [
+        "nodetune apply --dry-run",
+        "nodetune apply --max-disruption service-restart --dry-run",
+        "nodetune explain --section by-hand",
+    ]
+
+
+def test_a_fix_that_another_one_reports_is_a_step_too():
+    child = replace(
+        SWAPPINESS, check="vfs-pressure", part_of="swappiness-high", reported_by={"host": "swappiness-high"}
+    )
+    text = shown([plan.plan(result("a", SWAPPINESS, child))])
+    assert "nothing is interrupted (2 steps)" in text
+    assert re.search(r"swappiness-high$", text, re.MULTILINE)
+    assert re.search(r"vfs-pressure$", text, re.MULTILINE)
+
+
+def test_commands_and_notes_are_in_the_section_of_their_disruption():
+    _, disruptive = shown(plans("a")).split("APPLY CAN FIX, on a drained node")
+    assert "  runs      restart docker.service" in disruptive
     assert "live-restore" in disruptive
 
 
 def test_the_second_row_of_a_note_starts_below_its_words(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("COLUMNS", "80")
     rows = shown(plans("a")).splitlines()
     (first,) = (at for at, row in enumerate(rows) if row.startswith("  note ") and "Docker restarts" in row)
-    assert rows[first + 1].startswith(" " * 10)
+    assert rows[first + 1].startswith(" " * 12)
     assert rows[first + 1].strip()
 
 
@@ -184,7 +212,7 @@ def test_a_step_that_cannot_be_done_says_so_as_data():
 def test_a_rhel_host_keeps_kernel_arguments_by_grubby():
     like = Value({"id": "rocky", "like": ["rhel"], "version": "9", "name": ""})
     iommu = finding("iommu", remedies.kernel_arg("iommu"), "pt")
-    assert "persisted in grubby" in shown([plan.plan(result("a", iommu, **{"host.os": like}))])
+    assert "  writes    kernel arguments, by grubby" in shown([plan.plan(result("a", iommu, **{"host.os": like}))])
 
 
 # --- which file keeps it
@@ -214,7 +242,7 @@ def test_the_daemon_keeps_persistence_and_no_own_unit():
 def test_the_gpu_itself_keeps_ecc_and_no_file():
     found = plan.plan(result("a", of_gpu("ecc_mode", "enabled"), **GPUS))
     assert plan.kept_in(found, found.findings[0]) == []
-    assert "persisted in" not in shown([found])
+    assert "writes" not in shown([found])
 
 
 def test_swap_of_a_unit_is_kept_off_by_its_mask():
