@@ -19,6 +19,7 @@ SHAPES = {
     "apply_beside_audit": {"apply_beside_audit": "# ×, # ×"},
     "apply_beside_tasks": {"apply_beside_tasks": "# s, # ×; # ×, # ×"},
     "broken_logins": {"broken_logins": "2 of 2, 2 of 2; # s, # MiB"},
+    "find_slow": {"find_slow": "# right, # wrong of #"},
     "fleet": {"fleet": "# of #; 0"},
     "guard_entry": {"guard_entry": "# ms, # ms; # ms"},
     "logins_beside_ansible": {

@@ -63,6 +63,22 @@ def verified(request: VerifyRequest, output_format: str, output: Path | None) ->
     return proof.exit_code(verifications, measure.require, measure.gpus) or (OK if saved else INCOMPLETE)
 
 
+def found_slow(request: VerifyRequest, output_format: str, output: Path | None) -> int:
+    """Search the slow part and report it."""
+    from nodetune.report.text import find_slow as report
+    from nodetune.verify.find_slow import document
+    from nodetune.verify.find_slow import run as searching
+
+    _writable(output)
+    found, asked = searching.find_slow(request, Terminal()), [*request.connection.words, *request.judged]
+    with cli_options.writing(output) as stream:
+        if output_format == "json":
+            stream.write(json_document.text(document.document(found, asked)))
+        else:
+            report.print_search(stream, found, request.connection.words)
+    return document.exit_code(found)
+
+
 def _writable(path: Path | None) -> None:
     """Check that the file can be written before measuring starts. Raise OSError."""
     if path is not None and (path.is_file() or not path.exists()):

@@ -19,6 +19,7 @@ from nodetune.checks import fleet_comparisons
 from nodetune.cli import deprecated, proposed_options, requests, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.host_options import comparing
+from nodetune.cli.requests import of
 from nodetune.cli.terminal import Terminal
 from nodetune.facts.saved import BUNDLED
 

@@ -131,6 +131,35 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
     metavar="A B",
     help="Compare two saved results (--format json), as nodetune diff A B does. Measures nothing.",
 )
+@click.option(
+    "--find-slow",
+    **of(VerifyRequest, "find_slow"),
+    help="Find which host, GPU, NIC, path, link or uplink makes runs over several hosts slow.",
+)
+@click.option(
+    "--leaf",
+    multiple=True,
+    metavar="HOSTS",
+    help="Hosts of one leaf switch (gpu[001-008]), for --find-slow. May be repeated. Default: one switch for all.",
+)
+@click.option(
+    "--expect",
+    **of(VerifyRequest, "expect"),
+    metavar="FIGURE",
+    help="Expected figure of all hosts as one, a rail, for --find-slow. Default: that of a pair.",
+)
+@click.option(
+    "--more-rounds",
+    **of(VerifyRequest, "more_rounds"),
+    metavar="N",
+    help="Rounds of --find-slow beyond the usual limit, to decide more.",
+)
+@click.option(
+    "--round-seconds",
+    **of(VerifyRequest, "round_seconds"),
+    metavar="SECONDS",
+    help="Deadline of a run of --find-slow: one that takes longer hangs.",
+)
 @cli_options.rows_format
 @cli_options.output
 @verbosity.progress_option
@@ -145,6 +174,7 @@ def command(request: VerifyRequest, compare: tuple[Path, Path] | None, output_fo
     nodetune verify -i prod --baseline site.json          compare other hosts with the baseline
     salloc -N4 --gpus-per-node=8 nodetune verify --transport slurm --suite nccl --multi-node
     nodetune verify --compare before.json after.json      find changes that are not noise
+    nodetune verify -i prod --find-slow                   name the part that makes all of them slow
 
     Results are compared with the baseline, with similar hosts, and with reference figures. Changes and installs
     nothing. Skips hosts whose GPUs are in use. Says what others did on a host meanwhile, and then blames no part of it.
@@ -155,6 +185,10 @@ def command(request: VerifyRequest, compare: tuple[Path, Path] | None, output_fo
 
     if compare and output_format in ("lines", "csv"):
         raise click.UsageError("--compare writes text or json")
+    if request.find_slow:
+        if compare or output_format in ("lines", "csv"):
+            raise click.UsageError("--find-slow writes text or json, and compares no files")
+        return _verify.found_slow(request, output_format, output)
     if compare:
         before, after = map(document.read, compare)
         return _verify.report_changes(before, after, output_format, output)

@@ -1,0 +1,181 @@
+"""Carry out rounds on hosts: what each group measures, and what its events say as an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
+from nodetune.remote.live_pool import Ended
+from nodetune.verify import figures
+from nodetune.verify.find_slow.model import FAILED, HANG, SOLO, WRONG, Answer, Round
+from nodetune.verify.findings import WRONG as WRONG_WORDS
+from nodetune.verify.model import Figure, Unmeasured
+from nodetune.verify.run import Event, Measure, Plan, Tell
+from nodetune.verify.suites import Item
+
+RAILS = "rails"
+SOLO_ON_GPUS, SOLO_ON_CPUS = ("gemm", "gpu_memory"), ("memory",)
+SOLO_METRICS = ("bf16", "bf16_sustained", "device_copy", "local")
+"""Metrics of a host by itself that show how fast its parts are. Others of the same measurements are for people."""
+
+HANGING = ("not finished", "nothing moved", "sent nothing about")
+"""Marks of a hang in the reasons of the payload."""
+
+NEAR_DEADLINE = 3.0
+"""A measurement that takes until this many seconds before its deadline, or longer, and fails, hangs."""
+
+
+@dataclass(frozen=True)
+class RoundSettings:
+    """How rounds are measured. `seconds` is the deadline of a run: a hang costs that much."""
+
+    seconds: float = 60.0
+    solo: tuple[Item, ...] = ()
+    rails: Mapping[str, Any] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class _Heard:
+    """The report of one host in a round."""
+
+    figures: list[Figure] = field(default_factory=list)
+    failures: list[Unmeasured] = field(default_factory=list)
+    seconds: float = 0.0
+    began: bool = False
+    lost: str = ""
+
+
+class HostRounds:
+    """Rounds on real hosts, in the order of the fleet's nodes."""
+
+    def __init__(
+        self,
+        targets: Sequence[Target],
+        how: Measure,
+        connection: ConnectionOptions,
+        settings: RoundSettings,
+        tell: Tell,
+    ) -> None:
+        self._targets, self._how, self._connection, self._settings, self._tell = (
+            targets,
+            how,
+            connection,
+            settings,
+            tell,
+        )
+        self.alone: list[Figure] = []
+        """Every figure of a host by itself."""
+        self.reasons: dict[str, str] = {}
+        """Why a host could not be measured, or why its run broke: the last reason of each."""
+        self.unit = ""
+
+    def answer(self, wanted: Round) -> list[Answer]:
+        """Carry out a round. Return the answer of each group, in order."""
+        heard = self._measured(wanted)
+        if wanted.kind == SOLO:
+            self.alone += [figure for each in heard.values() for figure in each.figures]
+            return self._alone([[heard[self._targets[node].name] for node in group] for group in wanted.groups])
+        return [self._together([heard[self._targets[node].name] for node in group]) for group in wanted.groups]
+
+    def _measured(self, wanted: Round) -> dict[str, _Heard]:
+        groups = {node: group for group in wanted.groups for node in group}
+        plans = {self._targets[node].name: self._plan(wanted.kind, group) for node, group in groups.items()}
+        heard = {host: _Heard() for host in plans}
+        targets = [self._targets[node] for node in sorted(groups)]
+        for target, event in self._how(targets, lambda target: plans[target.name], self._connection):
+            self._take(target.name, event, heard[target.name])
+        return heard
+
+    def _plan(self, kind: str, group: Sequence[int]) -> Plan:
+        env = dict(self._settings.env)
+        if kind == SOLO:
+            return {"measurements": [dict(each) for each in self._settings.solo], "env": env}
+        item = {"name": RAILS, "options": dict(self._settings.rails), "seconds": self._settings.seconds}
+        names = [self._targets[node].name for node in group]
+        return {"measurements": [item], "group": {"hosts": names}, "env": {"NCCL_ALGO": "Ring", **env}}
+
+    def _take(self, host: str, event: Event, heard: _Heard) -> None:
+        if isinstance(event, Ended):
+            if event.problem:
+                heard.lost = event.problem.message
+                self.reasons[host] = heard.lost
+            return
+        heard.began |= "begin" in event
+        if "record" in event:
+            found = figures.of(host, event["record"])
+            if isinstance(found, Figure):
+                heard.figures.append(found)
+            else:
+                heard.failures.append(found)
+                self.reasons[host] = found.reason
+        if "done" in event:
+            seconds = event["done"].get("seconds")
+            heard.seconds = max(heard.seconds, float(seconds) if isinstance(seconds, int | float) else 0.0)
+        if "step" in event:
+            self._tell(host, str(event["step"].get("text")))
+
+    def _together(self, heard: Sequence[_Heard]) -> Answer:
+        """Return the slowest host's figure of each rail: all of a group take part in each."""
+        fault = self._fault(heard, self._settings.seconds)
+        rails: dict[str, float] = {}
+        for figure in (figure for each in heard for figure in each.figures):
+            self.unit = figure.unit
+            rails[figure.subject] = min(figure.value, rails.get(figure.subject, figure.value))
+        failures = [failure for each in heard for failure in each.failures]
+        broken = {failure.subject for failure in failures if failure.status == "failed"}
+        if fault == WRONG and rails and "" not in broken:
+            rails |= dict.fromkeys(broken, 0.0)
+            return Answer(_ordered(rails), fault)
+        return Answer((), fault) if fault else Answer(_ordered(rails))
+
+    def _fault(self, heard: Sequence[_Heard], seconds: float) -> str:
+        failures = [failure for each in heard for failure in each.failures if failure.status == "failed"]
+        reasons = [failure.reason for failure in failures]
+        if any(words in reason for reason in reasons for words in WRONG_WORDS):
+            return WRONG
+        late = any(each.failures and each.seconds >= seconds - NEAR_DEADLINE for each in heard)
+        if reasons and (late or any(words in reason for reason in reasons for words in HANGING)):
+            return HANG
+        return FAILED if reasons or any(each.began and each.lost for each in heard) else ""
+
+    def _alone(self, groups: Sequence[Sequence[_Heard]]) -> list[Answer]:
+        """Return each host's parts as fractions of what the fleet usually gives, by the worst of its metrics."""
+        usual = usual_figures(self.alone)
+        answers = []
+        for (heard,) in groups:
+            seconds = sum(float(each.get("seconds") or self._settings.seconds) for each in self._settings.solo)
+            fault = self._fault([heard], seconds)
+            parts: dict[str, float] = {}
+            for figure in heard.figures:
+                if kind_of(figure) in usual:
+                    share = figure.value / usual[kind_of(figure)]
+                    parts[figure.subject] = min(share, parts.get(figure.subject, share))
+            answers.append(Answer((), fault) if fault else Answer(_ordered(parts)))
+        return answers
+
+
+def kind_of(figure: Figure) -> tuple[str, str]:
+    return figure.measurement, figure.metric
+
+
+def usual_figures(alone: Iterable[Figure]) -> dict[tuple[str, str], float]:
+    """Return the middle figure over the fleet of each metric that shows how fast a part is by itself."""
+    every: dict[tuple[str, str], list[float]] = {}
+    for figure in alone:
+        if figure.metric in SOLO_METRICS and figure.value > 0:
+            every.setdefault(kind_of(figure), []).append(figure.value)
+    return {kind: sorted(values)[len(values) // 2] for kind, values in every.items()}
+
+
+def _ordered(parts: Mapping[str, float]) -> tuple[float, ...]:
+    """Return the figures by the number in their subjects: rail 2 before rail 10."""
+    return tuple(parts[name] for name in sorted(parts, key=lambda name: (len(name), name)))
+
+
+def solo_items(gpus: bool, item: Callable[[str], Item]) -> tuple[Item, ...]:
+    """Return what each host measures by itself."""
+    return tuple(item(name) for name in (SOLO_ON_GPUS if gpus else SOLO_ON_CPUS))

@@ -1,0 +1,108 @@
+"""The values of a search: what is searched, the rounds of runs that it requests, their answers, and its result. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+SOLO, PAIRS, WHOLE = "solo", "pairs", "whole"
+
+HANG, FAILED, WRONG = FAULTS = ("hang", "failed", "wrong data")
+
+NODE, GPU, NIC, RAIL, PATH, LINK, UPLINK = ("node", "gpu", "nic", "rail", "path", "link", "uplink")
+"""Kinds of parts. path: between two neighbours of the ring. link: between two domains. uplink: from a domain to all
+others. rail: a GPU or its NIC, if both are possible."""
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Nodes in the order of the ring, and for each the number of its domain (the nodes of a leaf switch), ascending."""
+
+    nodes: tuple[str, ...]
+    domains: tuple[int, ...]
+    names: tuple[str, ...] = ("",)
+    """The name of each domain."""
+
+    def members(self, domain: int) -> list[int]:
+        return [node for node, each in enumerate(self.domains) if each == domain]
+
+
+@dataclass(frozen=True)
+class Round:
+    """Disjoint groups of nodes that run at the same time. `loaded`: every domain sends as much as it can to others."""
+
+    kind: str
+    groups: tuple[tuple[int, ...], ...]
+    loaded: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The figures of a group: one a GPU (solo) or a rail. 0: none, for the reason in `fault`. Empty: not measured."""
+
+    figures: tuple[float, ...] = ()
+    fault: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run that was carried out: logarithms of its figures. `round` counts from 0."""
+
+    nodes: tuple[int, ...]
+    rails: tuple[float, ...]
+    fault: str
+    round: int
+    ring: bool = False
+    near: bool = True
+    loaded: bool = False
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part by its kind and the numbers of its nodes (or domains), and its rail: ("gpu", (17,), 3)."""
+
+    kind: str
+    at: tuple[int, ...]
+    rail: int | None = None
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """A named part. `loss`: the fraction that is missing. `seen_with`: the nodes or domains with which it is slow."""
+
+    part: Part
+    fault: str
+    loss: float
+    seen_with: tuple[int, ...]
+    quick_with: tuple[int, ...]
+    runs: int
+    solo: str
+    odds: float
+    """Logarithm of the odds that this is not chance, for the whole fleet."""
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Parts that explain the same runs, and the number of rounds that would decide (0: none would)."""
+
+    between: tuple[Part, ...]
+    loss: float
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of a search. `left` is the fraction that the others are short of as a whole, once the culprits are out."""
+
+    culprits: tuple[Culprit, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+    left: float | None = None
+    whole: tuple[int, ...] = ()
+    whole_figure: float = 0.0
+    whole_fault: str = ""
+    level: float = 0.0
+    noise: float = 0.0
+    falls: tuple[int, int, float] = (0, 0, 0.0)
+    """Runs that fell for no part's fault, of how many, and how far: bimodal figures."""
+    rounds: Sequence[Round] = field(default_factory=tuple)
+    runs: Sequence[Run] = field(default_factory=tuple)

@@ -1,0 +1,89 @@
+"""The statistics: what a healthy run gives, how far runs scatter, and how much figures speak for a slow part. Pure.
+
+Figures are logarithms, compared with the level of their like. "Well" is a mixture: normal noise, or with a certain chance a
+fall of any depth. So one low run never says more than the logarithm of that chance, however deep it is: repeats decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import exp, log, log1p, sqrt
+
+BAD = -9.0
+"""The figure of a run that hangs, fails or moves wrong data."""
+
+SMALLEST = 0.05
+"""The smallest loss that is looked for."""
+
+DEEP = -0.15
+"""A fall beyond this is deep: healthy runs have it rarely."""
+
+USUAL_NOISE, LEAST_NOISE, WEIGHT = 0.02, 0.007, 8
+"""The noise that is assumed with the weight of that many figures, and the least that is believed."""
+
+QUARTILE = 0.67
+"""Standard deviations from the middle of normal noise to its upper quartile."""
+
+LEAST_OF_ONE = -12.0
+"""The most that one run says for "well"."""
+
+FAR = 5.0
+"""A figure that is this many times the noise below the loss of its part fell for another reason: it says nothing."""
+
+BROKEN = 1e-3
+"""The chance that a healthy part hangs, fails or gives wrong data in a run."""
+
+
+@dataclass(frozen=True)
+class Chances:
+    """The chances that a healthy run falls: at all, and far."""
+
+    any: float = 0.05
+    deep: float = 0.01
+
+
+def middle(figures: Sequence[float]) -> float:
+    """Return the upper median."""
+    return sorted(figures)[len(figures) // 2]
+
+
+def spread(figures: Iterable[float]) -> float:
+    """Return the noise of figures around 0, from their upper half: slow parts are in the lower."""
+    high = [each for each in figures if each > 0]
+    total = sum(each * each for each in high) + WEIGHT * USUAL_NOISE**2
+    return max(LEAST_NOISE, sqrt(total / (len(high) + WEIGHT)))
+
+
+def level(figures: Iterable[float]) -> float:
+    """Return the figure of a healthy run: the upper quartile, moved down to the middle of the noise."""
+    good = sorted(each for each in figures if each > BAD)
+    if not good:
+        return 0.0
+    upper = good[min(len(good) - 1, -(-3 * (len(good) - 1) // 4))]
+    noise, found = USUAL_NOISE, upper
+    for _ in range(3):
+        found = upper - QUARTILE * noise
+        noise = spread(each - found for each in good)
+    return found
+
+
+def evidence(figures: Sequence[float], noise: float, chances: Chances) -> float:
+    """Return the logarithm of the odds "slow" to "well" by all figures of one part; 0 without figures."""
+    if not figures:
+        return 0.0
+    cut = sorted(max(each, -1.0) for each in figures)
+    half = len(cut) // 2
+    median = cut[half] if len(cut) % 2 else (cut[half - 1] + cut[half]) / 2
+    loss = min(1.0, max(SMALLEST, -median))
+    scale, sound = loss / noise**2, log(1 - chances.any)
+    falls = log(BROKEN), log(chances.deep), log(chances.any)
+    total, lowest = 0.0, -loss - FAR * noise
+    for each in cut:
+        if each < lowest:
+            continue
+        fall = falls[0] if each <= -1.0 else falls[1] if each < DEEP else falls[2]
+        well = sound + scale * (each + loss / 2)
+        high, low = (well, fall) if well > fall else (fall, well)
+        total += max(LEAST_OF_ONE, -high - log1p(exp(low - high)))
+    return total

@@ -1,0 +1,237 @@
+"""Read all runs so far: which nodes, uplinks, links and paths are slow, well, or in doubt. Pure.
+
+All figures are read twice: as the whole run's (the middle of its rails), and as its worst rail's below that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from nodetune.verify.find_slow.judge import CLEAR, Judge, Judgement, Pair, threshold
+from nodetune.verify.find_slow.model import LINK, NODE, PATH, RAIL, UPLINK, Fleet, Part, Run
+from nodetune.verify.find_slow.odds import BAD, DEEP, SMALLEST, Chances, evidence, level, middle, spread
+
+DOUBT = -1.0
+"""A node whose odds are above this is tried again."""
+
+PROVEN = 2 * CLEAR
+"""A path is blamed for a small loss only if the odds of its ends are at or below this."""
+
+LEAST_OF_MANY = 1.25
+"""Factor for the noise of the worst rail: the least of eight has a tail."""
+
+FEW_DOMAINS = 4
+"""With no more domains, runs across have no level of their own: one slow domain would be in most of them."""
+
+SHORT_UPLINKS = 0.05
+"""Runs under load that are this much below near ones: uplinks are oversubscribed, and load hides a slow link."""
+
+
+@dataclass
+class Conclusions:
+    """The state of all parts by the runs. `named` and `doubts` have parts; `odds`, `clear` and `proven` are about nodes."""
+
+    odds: list[float]
+    clear: set[int]
+    proven: set[int]
+    named: dict[Part, float] = field(default_factory=dict)
+    doubts: dict[Part, float] = field(default_factory=dict)
+    level: float = 0.0
+    noise: float = 0.0
+    falls: tuple[int, int, float] = (0, 0, 0.0)
+    figures: list[float] = field(default_factory=list)
+    """Each run's whole figure below its level."""
+    worst: list[float] = field(default_factory=list)
+    """Each run's worst rail below the whole."""
+
+    def nodes(self) -> set[int]:
+        """Return the named nodes: as a whole, or by a rail."""
+        return {part.at[0] for part in self.named if part.kind in (NODE, RAIL)}
+
+    def doubtful(self, kind: str) -> list[Part]:
+        return sorted((part for part in self.doubts if part.kind == kind), key=lambda part: part.at)
+
+
+def conclude(fleet: Fleet, runs: Sequence[Run], solo: tuple[Sequence[float], Sequence[float]]) -> Conclusions:
+    """Read the runs of pairs. `solo`: the odds of each node by its own figures, for both readings."""
+    count = len(fleet.nodes)
+    near = [
+        {node for run in runs if run.near and end in run.nodes for node in run.nodes} - {end} for end in range(count)
+    ]
+    found = Conclusions([-99.0] * count, set(range(count)), {end for end in range(count) if len(near[end]) > 2})
+    middles = [middle(run.rails) for run in runs]
+    worst = [min(run.rails) - whole if whole > BAD else 0.0 for run, whole in zip(runs, middles, strict=True)]
+    for figures, own, whole in ((middles, solo[0], True), (worst, solo[1], False)):
+        if whole or any(len(run.rails) > 1 for run in runs):
+            _Reading(fleet, runs, figures, whole).read(own, found)
+    for part in [*found.doubts]:
+        if part in found.named:
+            del found.doubts[part]
+    found.clear -= found.nodes()
+    ends = {end for part in found.doubtful(PATH) for end in part.at} - found.proven
+    for node, odds in enumerate(found.odds):
+        if (odds > DOUBT or node in ends) and node not in found.nodes():
+            found.doubts[Part(NODE, (node,))] = odds
+    return found
+
+
+class _Reading:
+    """One of the two readings. `figures` are those of the runs, as logarithms."""
+
+    def __init__(self, fleet: Fleet, runs: Sequence[Run], figures: Sequence[float], whole: bool) -> None:
+        self._fleet, self._runs, self._whole = fleet, runs, whole
+        self._wider = 1.0 if whole else LEAST_OF_MANY
+        self._tests = 2 * len(fleet.nodes)
+        self._level = self._levels(figures)
+        self._figures = [each - self._level[self._like(run)] for run, each in zip(runs, figures, strict=True)]
+
+    @staticmethod
+    def _like(run: Run) -> str:
+        return "near" if run.near else "loaded" if run.loaded else "far"
+
+    def _levels(self, figures: Sequence[float]) -> dict[str, float]:
+        """Compare like with like: near, across, across under load."""
+
+        def of(wanted: Callable[[Run], bool]) -> float:
+            return level(figure for run, figure in zip(self._runs, figures, strict=True) if wanted(run))
+
+        near = of(lambda run: run.near and run.ring)
+        if max(self._fleet.domains) + 1 <= FEW_DOMAINS:
+            return {"near": near, "far": near, "loaded": near}
+        far = of(lambda run: not run.near and run.ring)
+        return {"near": near, "far": min(near, far), "loaded": of(lambda run: run.loaded)}
+
+    def read(self, own: Sequence[float], found: Conclusions) -> None:
+        """Add what this reading says to `found`."""
+        judge = Judge(len(self._fleet.nodes), self._pairs(lambda run: run.near), own, self._wider)
+        judged = judge.verdict()
+        self._keep(judged, found)
+        fair = [all(judged.odds[node] <= 0 for node in run.nodes) for run in self._runs]
+        domains = self._uplinks(fair, found)
+        well = self._links(fair, domains, judged, found)
+        self._paths(fair, well, judged, found)
+        far = self._pairs(lambda run: self._is_quiet(run, domains) and Part(LINK, self._ends(run)) not in found.doubts)
+        for node, odds in judge.named(self._tests, far).items():
+            found.named[Part(NODE if self._whole else RAIL, (node,))] = odds
+
+    def _keep(self, judged: Judgement, found: Conclusions) -> None:
+        found.odds = [max(*both) for both in zip(found.odds, judged.odds, strict=True)]
+        found.clear &= {node for node, odds in enumerate(judged.odds) if odds <= CLEAR}
+        found.proven &= {node for node, odds in enumerate(judged.odds) if odds <= PROVEN}
+        if self._whole:
+            found.level, found.noise, found.falls = self._level["near"], judged.noise, judged.falls
+            found.figures = self._figures
+        else:
+            found.worst = self._figures
+
+    def _ends(self, run: Run) -> tuple[int, ...]:
+        return tuple(self._fleet.domains[node] for node in run.nodes)
+
+    def _is_quiet(self, run: Run, domains: Sequence[float]) -> bool:
+        """Return whether a run across says something about its link: no uplink is short. `domains`: their odds."""
+        unloaded = not run.loaded or self._level["loaded"] > self._level["near"] - SHORT_UPLINKS
+        return not run.near and unloaded and all(domains[end] <= 0 for end in self._ends(run))
+
+    def _pairs(self, wanted: Callable[[Run], bool]) -> list[Pair]:
+        of_runs = zip(self._runs, self._figures, strict=True)
+        return [(run.nodes[0], run.nodes[1], figure) for run, figure in of_runs if wanted(run)]
+
+    def _uplinks(self, fair: Sequence[bool], found: Conclusions) -> list[float]:
+        """Judge domains like nodes, by runs under load between nodes that are well. Return their odds."""
+        domain = self._fleet.domains
+        count = max(domain) + 1
+        loaded: list[Pair] = [
+            (domain[run.nodes[0]], domain[run.nodes[1]], figure)
+            for run, figure, well in zip(self._runs, self._figures, fair, strict=True)
+            if run.loaded and well
+        ]
+        if not loaded:
+            return [-99.0] * count
+        judge = Judge(count, loaded, wider=self._wider)
+        odds = judge.verdict().odds
+        named = judge.named(self._tests)
+        found.named |= {Part(UPLINK, (number,)): above for number, above in named.items()}
+        found.doubts |= {
+            Part(UPLINK, (number,)): each for number, each in enumerate(odds) if each > DOUBT and number not in named
+        }
+        return odds
+
+    def _links(
+        self, fair: Sequence[bool], domains: Sequence[float], judged: Judgement, found: Conclusions
+    ) -> set[tuple[int, ...]]:
+        """Judge links by runs between nodes and domains that are well. Return those that are well."""
+        across: dict[tuple[int, ...], list[tuple[float, bool]]] = {}
+        for run, figure, well in zip(self._runs, self._figures, fair, strict=True):
+            if well and self._is_quiet(run, domains):
+                across.setdefault(self._ends(run), []).append((figure, self._whole or figure < DEEP))
+        return self._blame(LINK, across, judged, found)
+
+    def _paths(self, fair: Sequence[bool], links: set[tuple[int, ...]], judged: Judgement, found: Conclusions) -> None:
+        """Judge paths of neighbours in the ring, where both ends are good with others and so is the link."""
+        second, last = self._second_best(), len(self._fleet.nodes) - 1
+        paths: dict[tuple[int, ...], list[tuple[float, bool]]] = {}
+        for run, figure, well in zip(self._runs, self._figures, fair, strict=True):
+            a, b = run.nodes
+            if well and b - a in (1, last) and (run.near or self._ends(run) in links):
+                deep = figure < DEEP and min(second[a], second[b]) > -SMALLEST  # a deep fall needs less of its ends;
+                proven = self._whole and {a, b} <= found.proven  # a shallow one of a rail is its end's
+                paths.setdefault(run.nodes, []).append((figure, proven or deep))
+        self._blame(PATH, paths, judged, found)
+
+    def _second_best(self) -> list[float]:
+        """Return the second best figure of each node with near partners."""
+        met: list[list[float]] = [[BAD, BAD] for _ in self._fleet.nodes]
+        for run, figure in zip(self._runs, self._figures, strict=True):
+            if run.near:
+                for node in run.nodes:
+                    met[node].append(figure)
+        return [sorted(each)[-2] for each in met]
+
+    def _blame(
+        self,
+        kind: str,
+        figures: dict[tuple[int, ...], list[tuple[float, bool]]],
+        judged: Judgement,
+        found: Conclusions,
+    ) -> set[tuple[int, ...]]:
+        """Name parts between ends that are well, by their runs. Return those that are well.
+
+        Each figure comes with whether its ends are surely well.
+        """
+        good = set()
+        for ends, met in figures.items():
+            odds = evidence([figure for figure, _ in met], judged.noise, judged.chances)
+            part = Part(kind, ends)
+            if len(met) >= 3 and met[0][1] and odds >= threshold(self._tests):
+                found.named[part] = odds - threshold(self._tests)
+            if odds > 0:
+                found.doubts[part] = odds
+            else:
+                good.add(ends)
+        return good
+
+
+def own_odds(figures: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:
+    """Return the odds of each node by its figures alone, for both readings: at least 0, as a network may still be slow."""
+    middles = [middle(each) if each else 0.0 for each in figures]
+    worst = [min(each) - whole if each and whole > BAD else 0.0 for each, whole in zip(figures, middles, strict=True)]
+    return _alone(middles, figures), _alone(worst, figures)
+
+
+def _alone(values: Sequence[float], figures: Sequence[Sequence[float]]) -> list[float]:
+    known = [value for value, each in zip(values, figures, strict=True) if each]
+    usual = level(known)
+    noise = spread(value - usual for value in known)
+    return [
+        max(0.0, evidence([value - usual], noise, Chances())) if each else 0.0
+        for value, each in zip(values, figures, strict=True)
+    ]
+
+
+def losses(figures: Iterable[float]) -> float:
+    """Return the fraction that figures are short of their level, by their middle one."""
+    from math import exp
+
+    known = sorted(figures)
+    return 1 - exp(known[(len(known) - 1) // 2]) if known else 0.0

@@ -1,0 +1,122 @@
+"""Which pairs run together: the ring, the domains' tournament, and repeats of what is in doubt. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from nodetune.verify.find_slow.model import LINK, NODE, PATH, Fleet
+from nodetune.verify.find_slow.reading import Conclusions
+
+Group = tuple[int, ...]
+
+WITNESSES = 16
+"""Good pairs that run along when something is repeated: they show whether the whole fleet became faster or slower."""
+
+
+def ring(count: int) -> list[list[Group]]:
+    """Return the rounds in which each node runs with its neighbours in the ring: two, or three for an odd number."""
+    edges = [(node, (node + 1) % count) for node in range(count)] if count > 2 else [(0, 1)][: count - 1]
+    last = edges[-1:] if count % 2 and count > 2 else []
+    rest = edges[: len(edges) - len(last)]
+    return [[_sorted(*each) for each in turn] for turn in (rest[::2], rest[1::2], last) if turn]
+
+
+def tournament(fleet: Fleet, day: int) -> list[Group]:
+    """Pair node s of every domain with one of the domain that day `day` of a round robin gives: every link, under full load."""
+    members = [fleet.members(domain) for domain in range(max(fleet.domains) + 1)]
+    turns = len(members) - 1 + len(members) % 2
+    pairs = []
+    for slot in range(max(map(len, members))):
+        circle = [0] + [1 + (place + slot + day) % turns for place in range(turns)]
+        for one, other in zip(circle[: (turns + 1) // 2], reversed(circle), strict=False):
+            if max(one, other) < len(members) and slot < min(len(members[one]), len(members[other])):
+                pairs.append(_sorted(_player(members[one], one, slot, day), _player(members[other], other, slot, day)))
+    return pairs
+
+
+def _player(members: list[int], domain: int, slot: int, day: int) -> int:
+    return members[(slot + day * domain) % len(members)]
+
+
+def _sorted(one: int, other: int) -> Group:
+    return (one, other) if one < other else (other, one)
+
+
+class Repeats:
+    """The pairs of a round that tries again what is in doubt, each node in one pair at most."""
+
+    def __init__(self, fleet: Fleet, found: Conclusions, met: set[Group], turn: int) -> None:
+        self._fleet, self._found, self._met = fleet, found, met
+        self._free = set(range(len(fleet.nodes)))
+        self._pairs: list[Group] = []
+        self._doubtful = {part.at[0] for part in found.doubts if part.kind == NODE}
+        self._plan(turn)
+
+    def pairs(self) -> list[Group]:
+        """Return the pairs; with witnesses, if there are any."""
+        return [*self._pairs, *self._witnesses()] if self._pairs else []
+
+    def _plan(self, turn: int) -> None:
+        """Try a path by turns again, and each of its ends with another node."""
+        for part in sorted(self._found.doubtful(PATH), key=lambda part: -self._found.doubts[part]):
+            if set(part.at) <= self._free and (turn % 2 == 0 or not set(part.at) & self._doubtful):
+                self._take(*part.at)
+        for node in sorted(self._doubtful, key=lambda node: -self._found.odds[node]):
+            if node in self._free:
+                self._with_a_good_one(node)
+        busy: set[int] = set()  # few flows at once: an uplink may be oversubscribed
+        for part in self._found.doubtful(LINK):
+            for _ in range(0 if set(part.at) & busy else 2):
+                self._across(*part.at)
+            busy |= set(part.at)
+
+    def _with_a_good_one(self, node: int) -> None:
+        """Try a node with a good one of its domain, else with any of it."""
+        same = self._in(self._fleet.domains[node])
+        good = self._partner(node, lambda other: same(other) and other in self._found.clear)
+        other = self._partner(node, same) if good is None else good
+        if other is not None:
+            self._take(node, other)
+
+    def _across(self, one: int, other: int) -> None:
+        first, second = (
+            lambda node, domain=domain: self._fleet.domains[node] == domain and node in self._found.clear
+            for domain in (one, other)
+        )
+        node = self._partner(-1, first)
+        there = self._partner(node, second) if node is not None else None
+        if node is not None and there is not None:
+            self._take(node, there)
+
+    def _in(self, domain: int) -> Callable[[int], bool]:
+        return lambda node: self._fleet.domains[node] == domain
+
+    def _partner(self, node: int, wanted: Callable[[int], bool]) -> int | None:
+        """Return a free partner, one that it has not met first."""
+        choice = [other for other in sorted(self._free) if other != node and wanted(other)]
+        new = (other for other in choice if _sorted(node, other) not in self._met)
+        return next(new, choice[0] if choice else None)
+
+    def _take(self, one: int, other: int) -> None:
+        self._free -= {one, other}
+        self._pairs.append(_sorted(one, other))
+
+    def _witnesses(self) -> Iterator[Group]:
+        """Yield near pairs of good nodes that have met before: a repeat says nothing about its ends."""
+        count = 0
+        for one in sorted(self._free):
+            pair = (one, one + 1)
+            if count < WITNESSES and self._is_good(pair) and set(pair) <= self._free:
+                self._free -= set(pair)
+                count += 1
+                yield pair
+
+    def _is_good(self, pair: Group) -> bool:
+        domains = {self._fleet.domains[node] for node in pair if node < len(self._fleet.nodes)}
+        return set(pair) <= self._found.clear and len(domains) == 1 and pair in self._met
+
+
+def disjoint(pairs: Iterable[Group]) -> bool:
+    """Return whether no node is in two groups."""
+    every = [node for pair in pairs for node in pair]
+    return len(every) == len(set(every))

@@ -1,0 +1,174 @@
+"""The search: which runs it needs, one round after another, and what they show. Pure.
+
+Every node by itself; the ring of all nodes as pairs; every domain with every other; then repeats of what is in doubt, until
+the odds say slow or well, or the rounds are spent; at last the others run as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from math import exp, log, log2
+
+from nodetune.verify.find_slow import culprits, schedule
+from nodetune.verify.find_slow.model import (
+    LINK,
+    PAIRS,
+    PATH,
+    SOLO,
+    UPLINK,
+    WHOLE,
+    Answer,
+    Fleet,
+    Result,
+    Round,
+    Run,
+)
+from nodetune.verify.find_slow.odds import BAD, SMALLEST, USUAL_NOISE, level, middle
+from nodetune.verify.find_slow.reading import Conclusions, conclude, own_odds
+
+DRIFT = 0.02
+"""A round whose witnesses moved by more than this is read against them."""
+
+CERTAIN = 4.5
+"""Standard deviations of one run that a move of the middle must exceed, over the root of the number of runs."""
+
+ENOUGH_WITNESSES = 2
+
+Search = Generator[Round, Sequence[Answer], Result]
+
+
+def most_rounds(count: int) -> int:
+    """Return the bound of rounds for a number of nodes."""
+    return int(log2(count)) + 4 + (count % 2 and count > 2)
+
+
+def search(fleet: Fleet, more: int = 0) -> Search:
+    """Yield rounds, receive their answers in the order of the groups, and return what is slow.
+
+    `more`: rounds beyond the bound, for what it leaves undecided.
+    """
+    work = _Work(fleet)
+    yield from work.alone()
+    for pairs in schedule.ring(len(fleet.nodes)):
+        yield from work.pairs(pairs, ring=True)
+    if max(fleet.domains) >= 3:  # with fewer domains, the ring has shown every link
+        yield from work.pairs(schedule.tournament(fleet, 0), loaded=True)
+    turn = 1
+    while work.conclude().doubts and len(work.rounds) < most_rounds(len(fleet.nodes)) + more - 1:
+        turn += 1
+        pairs = schedule.Repeats(fleet, work.found, work.met, turn).pairs()
+        if work.found.doubtful(UPLINK) and (turn % 2 or not pairs):  # by turns, as it takes all nodes
+            yield from work.pairs(schedule.tournament(fleet, turn), loaded=True)
+        elif pairs:
+            yield from work.pairs(pairs)
+        else:
+            break
+    yield from work.proof()
+    return work.result()
+
+
+class _Work:
+    """The state of a search."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self.rounds: list[Round] = []
+        self.met: set[tuple[int, ...]] = set()
+        self.found = Conclusions([], set(), set())
+        self._solo: list[Sequence[float]] = [() for _ in fleet.nodes]
+        self._solo_runs: list[Run] = []
+        self._runs: list[Run] = []
+        self._whole = Answer()
+
+    def _ask(
+        self, kind: str, groups: Sequence[tuple[int, ...]], loaded: bool = False
+    ) -> Generator[Round, Sequence[Answer], list[Run]]:
+        """Have a round carried out. Return the runs that were measured."""
+        wanted = Round(kind, tuple(groups), loaded)
+        answers = yield wanted
+        number = len(self.rounds)
+        self.rounds.append(wanted)
+        return [
+            Run(group, _logarithms(answer), answer.fault, number)
+            for group, answer in zip(groups, answers, strict=True)
+            if answer.figures or answer.fault
+        ]
+
+    def alone(self) -> Generator[Round, Sequence[Answer], None]:
+        self._solo_runs = yield from self._ask(SOLO, [(node,) for node in range(len(self._fleet.nodes))])
+        for run in self._solo_runs:
+            self._solo[run.nodes[0]] = run.rails
+
+    def pairs(
+        self, groups: Sequence[tuple[int, ...]], ring: bool = False, loaded: bool = False
+    ) -> Generator[Round, Sequence[Answer], None]:
+        runs = yield from self._ask(PAIRS, groups, loaded)
+        self.met |= {run.nodes for run in runs}
+        domain = self._fleet.domains
+        self._runs += self._steady(
+            [replace(run, ring=ring, near=domain[run.nodes[0]] == domain[run.nodes[1]], loaded=loaded) for run in runs]
+        )
+
+    def _steady(self, runs: list[Run]) -> list[Run]:
+        """Take a drift of the whole fleet out of a round: what its near pairs moved against the first round of pairs."""
+        first = {run.nodes: run for run in self._runs if run.ring and run.near}
+        before = [middle(run.rails) for run in first.values() if run.round == 1]
+        near = [run for run in runs if run.near and (run.ring or run.nodes in first)]
+        if runs and runs[0].ring:
+            now = [middle(run.rails) for run in near]
+            moved = level(now) - level(before) if min(len(now), len(before)) >= 4 else 0.0
+        else:
+            pairs = [(middle(run.rails), middle(first[run.nodes].rails)) for run in near if self._is_witness(run)]
+            changes = [now - then for now, then in pairs if min(now, then) > BAD]
+            moved = sorted(changes)[len(changes) // 2] if len(changes) >= ENOUGH_WITNESSES else 0.0
+            now = changes
+        if abs(moved) <= max(DRIFT, CERTAIN * (self.found.noise or USUAL_NOISE) / max(1, len(now)) ** 0.5):
+            return runs
+        return [replace(run, rails=tuple(rail - moved if rail > BAD else rail for rail in run.rails)) for run in runs]
+
+    def _is_witness(self, run: Run) -> bool:
+        return set(run.nodes) <= self.found.clear
+
+    def conclude(self) -> Conclusions:
+        self.found = conclude(self._fleet, self._runs, own_odds(self._solo))
+        return self.found
+
+    def proof(self) -> Generator[Round, Sequence[Answer], None]:
+        """Run the others as one."""
+        away = {part.at[0] for part in self.found.named if part.kind == UPLINK}
+        away |= {part.at[0] for part in self.found.named if part.kind == LINK}
+        out = self.found.nodes() | {part.at[0] for part in self.found.named if part.kind == PATH}
+        rest = tuple(node for node, domain in enumerate(self._fleet.domains) if node not in out and domain not in away)
+        if len(rest) > 1:
+            (self._whole,) = yield Round(WHOLE, (rest,))
+            self.rounds.append(Round(WHOLE, (rest,)))
+
+    def result(self) -> Result:
+        found, whole = self.found, self._whole
+        left = None
+        if whole.figures and found.figures:
+            short = middle(_logarithms(whole)) - found.level
+            left = 1 - exp(min(0.0, short)) if short < -max(SMALLEST / 2, 2.5 * found.noise) else 0.0
+        elif whole.fault:
+            left = 1.0
+        return Result(
+            culprits=culprits.culprits(self._fleet, self._runs, self._solo_runs, found),
+            doubts=culprits.doubts(self._fleet, self._runs, found),
+            left=left,
+            whole=self.rounds[-1].groups[0] if self.rounds and self.rounds[-1].kind == WHOLE else (),
+            whole_figure=middle(whole.figures) if whole.figures else 0.0,
+            whole_fault=whole.fault,
+            level=exp(found.level) if found.figures else 0.0,
+            noise=found.noise,
+            falls=found.falls,
+            rounds=tuple(self.rounds),
+            runs=(*self._solo_runs, *self._runs),
+        )
+
+
+def _logarithms(answer: Answer) -> tuple[float, ...]:
+    """Return the figures as logarithms; a fault without figures is one bad rail."""
+    if answer.fault and not any(answer.figures):
+        return (BAD,) * max(1, len(answer.figures))
+    return tuple(log(each) if each > 0 else BAD for each in answer.figures)

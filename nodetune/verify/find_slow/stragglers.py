@@ -1,0 +1,68 @@
+"""GPUs that compute or read their memory slower than those of the whole fleet, by themselves. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import erfc, sqrt
+
+from nodetune.foundation import stats
+from nodetune.verify.find_slow.host_rounds import SOLO_METRICS, kind_of
+from nodetune.verify.model import Figure
+
+CHANCE = 1e-3
+"""The chance of one wrong name in a fleet, over all parts and metrics."""
+
+LEAST_LOSS = 0.03
+LEAST_SPREAD = 0.005
+ENOUGH = 8
+"""With fewer parts of a kind, one that is off hides among the others."""
+
+
+@dataclass(frozen=True)
+class Straggler:
+    """A part that is slow by itself. `chance`: that a healthy fleet shows such a figure anywhere; `runs`: in how many."""
+
+    host: str
+    subject: str
+    metric: str
+    loss: float
+    chance: float
+    runs: int = 1
+
+
+def stragglers(figures: Sequence[Figure]) -> list[Straggler]:
+    """Return the outliers on the slow side, the worst first; of a part only its worst metric."""
+    kinds: dict[tuple[str, str], list[Figure]] = {}
+    for figure in figures:
+        if figure.metric in SOLO_METRICS and figure.value > 0:
+            kinds.setdefault(kind_of(figure), []).append(figure)
+    tests = sum(map(len, kinds.values()))
+    found = [each for alike in kinds.values() if len(alike) >= ENOUGH for each in _outliers(alike, tests)]
+    worst: dict[tuple[str, str], Straggler] = {}
+    for each in sorted(found, key=lambda each: -each.loss):
+        worst.setdefault((each.host, each.subject), each)
+    return list(worst.values())
+
+
+def _outliers(alike: Sequence[Figure], tests: int) -> Iterable[Straggler]:
+    centre, spread = stats.robust([figure.value for figure in alike])
+    spread = max(spread, LEAST_SPREAD * centre)
+    for figure in alike:
+        loss = 1 - figure.value / centre
+        chance = tests * 0.5 * erfc((centre - figure.value) / spread / sqrt(2))
+        if loss >= LEAST_LOSS and chance < CHANCE:
+            yield Straggler(figure.host, figure.subject, figure.metric, loss, chance)
+
+
+def confirmed(
+    first: Sequence[Straggler], again: Sequence[Figure], usual: dict[tuple[str, str], float]
+) -> list[Straggler]:
+    """Return those that lost at least half as much in a second run: one that falls now and then does not count."""
+    second = {(figure.host, figure.subject, figure.metric): figure for figure in again}
+    kept = []
+    for each in first:
+        figure = second.get((each.host, each.subject, each.metric))
+        if figure and 1 - figure.value / usual[kind_of(figure)] >= each.loss / 2:
+            kept.append(Straggler(each.host, each.subject, each.metric, each.loss, each.chance, 2))
+    return kept

@@ -1,0 +1,181 @@
+"""The search for the slow part: its statistics, its rounds, and what it names in fleets of numbers."""
+
+import math
+import random
+
+import pytest
+
+from benchmarks.support.slow_fleet import SlowFleet, searched
+from nodetune.verify.find_slow import schedule
+from nodetune.verify.find_slow.judge import Judge
+from nodetune.verify.find_slow.model import LINK, NODE, PATH, Answer, Fleet
+from nodetune.verify.find_slow.odds import BAD, Chances, evidence, level, spread
+from nodetune.verify.find_slow.search import most_rounds
+
+BIG = ("node", "gpu", "nic", "path", "link", "uplink", "hang", "wrong", "pair hang")
+SIZES = (2, 3, 5, 8, 9, 17, 64, 65)
+
+
+def named(result):
+    return {each.part for each in result.culprits}
+
+
+def fleet(count, seed, **more):
+    found = SlowFleet(count, random.Random(seed), **more)
+    found.noise, found.fall = 0.015, (0.0, 0.0)
+    return found
+
+
+@pytest.mark.parametrize("kind", BIG)
+def test_a_part_that_loses_half_is_named(kind):
+    slow = fleet(64, f"half {kind}")
+    wanted = slow.plant(kind, 0.5)
+    result = searched(slow)
+    assert named(result) == {wanted}
+    assert not result.left
+
+
+@pytest.mark.parametrize("count", [17, 65])
+def test_a_slow_node_of_an_odd_fleet_is_named(count):
+    slow = fleet(count, "odd")
+    wanted = slow.plant("node", 0.5)
+    assert named(searched(slow)) == {wanted}
+
+
+def test_a_healthy_fleet_names_nothing():
+    for seed in range(30):
+        assert named(searched(SlowFleet(64, random.Random(f"healthy {seed}")))) == set()
+
+
+def test_a_fleet_that_drifts_names_only_the_slow_node():
+    assert named(searched(fleet(64, "drift", drift=0.02))) == set()
+    slow = fleet(64, "drift", drift=0.02)
+    wanted = slow.plant("node", 0.3)
+    assert named(searched(slow)) == {wanted}
+
+
+def test_short_uplinks_do_not_make_healthy_links_slow():
+    for seed in range(5):
+        assert named(searched(fleet(64, seed, oversubscribed=2.0))) == set()
+
+
+def test_two_culprits_at_once_are_both_named():
+    slow = fleet(64, "two")
+    wanted = {slow.plant("node", 0.5), slow.plant("nic", 0.5)}
+    assert len(wanted) == 2
+    assert named(searched(slow)) == wanted
+
+
+def test_what_breaks_is_said():
+    for kind, fault in (("hang", "hang"), ("wrong", "wrong data")):
+        slow = fleet(64, kind)
+        slow.plant(kind, 0.5)
+        assert [each.fault for each in searched(slow).culprits] == [fault]
+
+
+def test_a_small_loss_beyond_the_noise_is_left_open():
+    slow = fleet(8, "edge")
+    slow.noise = 0.03
+    part = slow.plant("node", 0.05)
+    result = searched(slow)
+    assert named(result) <= {part}
+    assert all(each.rounds >= 0 and each.between for each in result.doubts)
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_rounds_are_disjoint_and_bounded(count):
+    slow = SlowFleet(count, random.Random(f"rounds {count}"))
+    slow.plant("node", 0.2)
+    result = searched(slow)
+    assert len(result.rounds) <= most_rounds(count)
+    assert all(schedule.disjoint(each.groups) for each in result.rounds)
+
+
+def test_bounds_of_rounds_grow_with_the_logarithm():
+    assert [most_rounds(count) for count in (8, 64, 1024)] == [7, 10, 14]
+
+
+def test_more_rounds_go_on_with_what_is_open():
+    slow = fleet(8, "more")
+    slow.noise = 0.03
+    slow.plant("node", 0.08)
+    result = searched(slow, more=10)
+    assert most_rounds(8) < len(result.rounds) == slow.rounds <= most_rounds(8) + 10
+
+
+@pytest.mark.parametrize("count", SIZES)
+def test_the_ring_has_every_neighbour_once(count):
+    rounds = schedule.ring(count)
+    edges = [pair for pairs in rounds for pair in pairs]
+    assert len(set(edges)) == len(edges) == (count if count > 2 else 1)
+    assert all(schedule.disjoint(pairs) for pairs in rounds)
+
+
+@pytest.mark.parametrize("sizes", [(4, 4, 4, 4), (8,) * 8, (3, 5, 4, 4, 4), (4, 4, 4, 4, 4)])
+def test_the_tournament_brings_every_domain_to_every_other(sizes):
+    domains = tuple(number for number, size in enumerate(sizes) for _ in range(size))
+    made = Fleet(tuple(map(str, range(len(domains)))), domains, tuple(map(str, range(len(sizes)))))
+    met = set()
+    for day in range(8):
+        pairs = schedule.tournament(made, day)
+        assert schedule.disjoint(pairs)
+        met |= {tuple(domains[node] for node in pair) for pair in pairs}
+    assert len(met) == len(sizes) * (len(sizes) - 1) / 2
+
+
+def test_two_nodes_alone_name_neither():
+    slow = fleet(2, "two nodes")
+    slow.plant("nic", 0.5)
+    assert named(searched(slow)) == set()
+
+
+def test_the_level_is_that_of_the_good_half():
+    figures = [random.Random(1).gauss(1.0, 0.01) for _ in range(20)] + [0.2] * 10
+    assert level(figures) == pytest.approx(1.0, abs=0.02)
+    assert level([BAD, BAD]) == 0.0
+
+
+def test_noise_is_taken_from_the_upper_half():
+    generator = random.Random(2)
+    figures = [generator.gauss(0, 0.03) for _ in range(400)]
+    assert spread([*figures, *[-0.5] * 100]) == pytest.approx(0.03, rel=0.1)
+    assert spread([]) == pytest.approx(0.02)
+
+
+def test_one_run_never_says_more_than_its_chance():
+    chances = Chances()
+    assert evidence([-0.1], 0.02, chances) <= -math.log(chances.any) + 0.1
+    assert evidence([-0.7], 0.02, chances) <= -math.log(chances.deep) + 0.1
+    assert evidence([BAD], 0.02, chances) <= math.log(1000) + 0.1
+
+
+def test_a_fall_far_beyond_the_usual_loss_says_nothing():
+    quick = [0.0, 0.01, -0.01]
+    assert evidence([*quick, -0.7], 0.02, Chances()) == pytest.approx(evidence(quick, 0.02, Chances()), abs=0.5)
+
+
+def test_repeats_of_one_pair_name_neither_end():
+    good = [(a, b, 0.0) for a in range(6) for b in range(a + 1, 6) if (a, b) != (0, 1)]
+    judge = Judge(6, [*good, *[(0, 1, -0.5)] * 9])
+    judge.verdict()
+    assert judge.named(12) == {}
+
+
+def test_a_low_figure_is_left_to_the_worse_end():
+    pairs = [(a, b, -0.3 if 0 in (a, b) else 0.0) for a in range(6) for b in range(a + 1, 6)]
+    judge = Judge(6, pairs)
+    odds = judge.verdict().odds
+    assert odds[0] > 10
+    assert max(odds[1:]) < -3
+    assert list(judge.named(12)) == [0]
+
+
+def test_the_answers_of_hosts_that_are_gone_do_not_count():
+    slow = fleet(8, "gone")
+    slow.plant("node", 0.5)
+
+    def without(wanted):
+        answers = slow.answer(wanted)
+        return [Answer() if 7 in group else each for each, group in zip(answers, wanted.groups, strict=True)]
+
+    assert all(7 not in part.at for part in named(searched(slow, answer=without)) if part.kind in (NODE, PATH, LINK))
