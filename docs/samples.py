@@ -32,6 +32,8 @@ TYPOS = """checks:
 waivers:
   - {id: fan-failed, hosts: gpu017, reason: RMA 4711, owner: jo@example.org, until: 2024-05-31}
 """
+WATCHED = {"gpu001": ("training", "4690"), "gpu002": ("late+cpu", "4711"), "gpu003": ("disk+diskmain", "4714")}
+"""Host → what runs there (tests/data/recordings/watch) and its Slurm job."""
 HOSTS = ("gpu001", "gpu002", "gpu003", "gpu004", "gpu017")
 SITE_FILE = """add:
   - {id: site-inotify-watches-low, sysctl: fs.inotify.max_user_watches, accept: {at_least: 1048576}, set: 1048576,
@@ -109,6 +111,9 @@ def fill(folder: Path) -> None:
         (folder / f"{name}.yml").write_text("checks: {swappiness-high: {accept: {at_most: 10}, set: 10}}\n")
     (folder / "typos.yml").write_text(TYPOS)
     shutil.copytree(DATA / "synthetic", folder / "tests" / "data" / "synthetic", ignore=shutil.ignore_patterns("*.py"))
+    (folder / "watched").mkdir()
+    for host, (loads, job) in WATCHED.items():
+        _write(folder / "watched" / f"{host}.json", _watched(host, loads, job))
     (folder / "failed.txt").write_text("gpu001\n")
     bench = Simulated(random.Random(1), gains(0.05))  # noqa: S311 (no secrets: figures to show)
     _write(folder / "tuning-nccl.json", tuning.document(bench, study.tune(bench, 1200), 1200.0))
@@ -118,6 +123,15 @@ def _facts(host: str, state: str) -> dict[str, Any]:
     facts = json.loads((DATA / "synthetic" / f"hgx-h200-{state}.json").read_text("utf-8"))
     about = {**facts["about"], "time": int(time.time())}
     return {**facts, "host": host, "about": about, "facts": {**facts["facts"], **WATCHES}}
+
+
+def _watched(host: str, loads: str, job: str) -> dict[str, Any]:
+    """Return a recorded watch as that of a Slurm job."""
+    facts = json.loads((DATA / "recordings" / "watch" / "h200-x2.json").read_text("utf-8"))[loads]
+    for process in facts["watch.processes"]["value"].values():
+        process["job"] = {"slurm": job}
+    facts["watch.users"]["value"] = {"0": "ana"}
+    return {"schema": "nodetune.facts/1", "host": host, "about": {}, "failed": {}, "stuck": [], "facts": facts}
 
 
 def _measured_again(changed: dict[str, float]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote import payload, pool
 
-PROBE_SECONDS = 20.0
 BUSY_SHARE = 0.75
 """The share of a host's time that its probe may take if the host is busy. The rest is for the login and the answer."""
 
@@ -40,7 +39,7 @@ def collect(
 
 def _script(asked: Mapping[str, list[str]], connection: ConnectionOptions) -> tuple[bytes, str]:
     given = connection.options.seconds
-    return payload.script(asked, min(max(PROBE_SECONDS, given / 2), given), given * BUSY_SHARE)
+    return payload.script(asked, pool.probe_seconds(given), given * BUSY_SHARE)
 
 
 def probe_hosts(

@@ -39,7 +39,7 @@ def collect(names, step):
     try:
         library.nvmlInit()
     except library.NVMLError as problem:
-        yield from _without_nvml(problem)
+        yield from without_nvml(problem)
         if problem.value != LIBRARY_NOT_FOUND:
             yield "library_version", _of_system(library, step, "nvmlSystemGetNVMLVersion")
         return
@@ -57,11 +57,11 @@ def _shut_down(library, step):
         pass  # all facts are out; there is nothing left to lose
 
 
-def _without_nvml(problem):
+def without_nvml(problem):
     """Return the facts available without NVML, and the status for a check."""
     if problem.value == LIBRARY_NOT_FOUND:
         fact = status = read.absent("no NVML library (libnvidia-ml.so.1) on this host")
-    elif problem.value == DRIVER_NOT_LOADED and not _has_gpu():
+    elif problem.value == DRIVER_NOT_LOADED and not has_gpu():
         fact = status = read.absent("no NVIDIA GPU on the PCI bus")
     else:
         fact = read.unread("NVML: " + explain(problem))
@@ -69,7 +69,7 @@ def _without_nvml(problem):
     return ("nvml", fact), ("nvml_status", status), ("count", fact), ("driver_version", fact)
 
 
-def _has_gpu():
+def has_gpu():
     try:
         return any(
             read.text_or(PCI + "/" + bdf + "/vendor") == "0x10de"
@@ -95,7 +95,7 @@ def _with_nvml(library, names, step):
         yield "count", read.unread("NVML: " + explain(problem))
         return
     yield "count", read.value(count)
-    devices, refused = _open(library, count, step)
+    devices, refused = open_all(library, count, step)
     for name, read_value in gpu_facts.FACTS:
         found = {device.name: device.fact(read_value) for device in devices}
         found.update({subject: read.unread(text) for subject, (text, _) in refused.items()})
@@ -159,7 +159,7 @@ def _conf_compute(state):
     }
 
 
-def _open(library, count, step):
+def open_all(library, count, step):
     """Return the GPUs that answer and, for the others, GPU name → (reason, whether it is the GPU's fault)."""
     devices, refused = [], {}
     for index in range(count):

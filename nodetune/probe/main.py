@@ -17,7 +17,7 @@ from nodetune.onhost import files, layout, one_reader, protocol
 from nodetune.onhost.worker import Worker
 from . import read
 
-ALONE = ("bmc", "gpu", "mounts")
+ALONE = ("bmc", "gpu", "mounts", "watch")
 """Families that use a driver, a file server or a management controller: each in its own child."""
 
 FAMILY_SECONDS = 6.0

@@ -34,6 +34,9 @@ WAITING_BYTES = 96 << 20
 ALWAYS_BYTES = 1 << 19
 """Bytes that each host may always send, ten times a real answer: the answers of others do not cut it off."""
 
+PROBE_SECONDS = 20.0
+"""Seconds that a probe has at least, where the deadline of its host allows."""
+
 Outcome = tuple[Target, HostFacts | UnreachableError, float]
 ScriptFor = Callable[[Target], tuple[bytes, str]]
 Say = Callable[[Any], None]
@@ -69,6 +72,11 @@ def collect(
             wait.over(target)
     finally:
         ways.close()
+
+
+def probe_seconds(seconds: float) -> float:
+    """Return the time for a probe within a host's deadline: half of it, the rest is for the login and the answer."""
+    return min(max(PROBE_SECONDS, seconds / 2), seconds)
 
 
 def _read(ways: Connector, target: Target, found: Any) -> HostFacts | UnreachableError:
@@ -126,7 +134,7 @@ def _imported(asked: Mapping[str, list[str]], target: Target, ways: Connector, d
 
     def read() -> HostFacts:
         try:
-            found = local.facts(asked, min(deadline.seconds, 20.0), deadline.seconds)
+            found = local.facts(asked, probe_seconds(deadline.seconds), deadline.seconds)
             return _by(document.from_data(found, target.name), "local")
         except document.FactsError as problem:
             raise UnreachableError("bad answer", str(problem)) from None

@@ -34,15 +34,15 @@ def write(results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Ch
     """Write the samples by metric, as the format requires. Kept as lines, they take a few hundred bytes per host."""
     lines: dict[str, list[str]] = {name: [] for name in HELP}
     ended = time.time() if now is None else now
-    lines["info"].append(_line("info", {"version": __version__}, 1))
-    lines["timestamp_seconds"].append(_line("timestamp_seconds", {}, ended))
+    lines["info"].append(line("nodetune_audit_info", {"version": __version__}, 1))
+    lines["timestamp_seconds"].append(line("nodetune_audit_timestamp_seconds", {}, ended))
     seen: Counter[str] = Counter()
     for result in results:
         host = label(result.host)
         seen[host] += 1
         own = host if seen[host] == 1 else f"{host} #{seen[host]}"  # the same series twice would void the whole file
         for name, labels, value in samples(result, own, checks):
-            lines[name].append(_line(name, labels, value))
+            lines[name].append(line(f"nodetune_audit_{name}", labels, value))
     for name, told in lines.items():
         if told:
             stream.write(f"# HELP nodetune_audit_{name} {HELP[name]}\n# TYPE nodetune_audit_{name} gauge\n")
@@ -70,9 +70,10 @@ def label(text: str) -> str:
     return plain_text.plain(text, LONGEST_LABEL)
 
 
-def _line(name: str, labels: Mapping[str, str], value: float) -> str:
+def line(name: str, labels: Mapping[str, str], value: float) -> str:
+    """Return one sample."""
     inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
-    return f"nodetune_audit_{name}{f'{{{inside}}}' if inside else ''} {float(value):.15g}\n"
+    return f"{name}{f'{{{inside}}}' if inside else ''} {float(value):.15g}\n"
 
 
 def _escaped(text: str) -> str:

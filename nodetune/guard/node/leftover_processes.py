@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from nodetune.guard.node import records
+from nodetune.onhost.slurm_cgroup import JOB
 
 if TYPE_CHECKING:
     from nodetune.guard.node.job import Job
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
     Process = Mapping[str, Any]
 
 COMPUTE, GRAPHICS = "gpu.compute_running_processes", "gpu.graphics_running_processes"
-JOB = re.compile(
-    r"^\d+:[^:]*:(?!.*/user(?:\.slice|@))(?:/.*?)?/(?:[^/]*slurmstepd\.scope|uid_\d+)/job_(\d+)(?:/|$)", re.MULTILINE
-)
-"""The cgroup of a job (v2 and v1), where Slurm makes it. Below their own slice users may call theirs the same."""
 STEPD = re.compile(r"slurmstepd: \[(\d+)\.")
 """How the slurmstepd of a job's step calls itself."""
 ENDING_POLL = 0.05
@@ -94,7 +91,7 @@ def _job_of(pid: int) -> str:
     with suppress(OSError):
         found = JOB.search(records.read(f"/proc/{pid}/cgroup"))
         if found:
-            return found[1]
+            return str(found[1])
         while pid > 1:
             job = _served_by(pid)
             if job:

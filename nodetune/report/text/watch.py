@@ -1,0 +1,87 @@
+"""A watch for people at a terminal: jobs first that waste most, each with the verdicts about its GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+from nodetune.foundation import by_key, text
+from nodetune.report.text import host_names
+from nodetune.report.text.lines import Lines, screen, some
+from nodetune.watch import document
+from nodetune.watch.model import FREE, TITLES, UNKNOWN, WORKING, WatchedGpu, WatchedHost
+
+INDENT = "  "
+DEEP = " " * 6
+MOST_JOBS = 40
+MOST_LATE = 4
+FIGURES = (("kernels", "graphics"), ("SMs", "sm"), ("tensor", "tensor"), ("memory", "dram"))
+Seen = tuple[str, WatchedGpu]
+
+
+def print_watch(stream: TextIO, watched: Sequence[WatchedHost]) -> None:
+    """Print the report."""
+    out = Lines(screen(stream))
+    jobs = document.jobs(watched)
+    for use in jobs[:MOST_JOBS]:
+        waste = f", {use.wasted} of them not well used" if use.wasted else ""
+        out.line((use.job.title, "bold"), f"  {text.count(len(use.gpus), 'GPU')}{waste}")
+        _verdicts(out, use.gpus)
+        out.line("")
+    if len(jobs) > MOST_JOBS:
+        out.line(f"… and {len(jobs) - MOST_JOBS} more jobs: --format json lists all")
+    _without_job(out, watched)
+    host_names.unreached(out, [(each.state, each.host, each.message) for each in watched if each.state != "ok"])
+    out.line(summary(watched))
+
+
+def _verdicts(out: Lines, gpus: Iterable[Seen]) -> None:
+    """Print the GPUs by their verdict. The evidence is that of the first GPU."""
+    for (verdict, _), seen in by_key(
+        ((each.judged.verdict, each.judged.rule), (host, each)) for host, each in gpus
+    ).items():
+        out.line(INDENT, (f"{TITLES[verdict]:27}", _style(verdict)), _where(seen), hang=DEEP)
+        first = seen[0][1]
+        figures = [f"{title} {first.gpu.gpm[name]:.0f} %" for title, name in FIGURES if name in first.gpu.gpm]
+        evidence = [text.plain(each) for each in first.judged.evidence]
+        out.line("; ".join(evidence), indent=DEEP)
+        if figures:
+            out.line((", ".join(figures), "dim"), indent=DEEP)
+        late = list(dict.fromkeys(name for _, each in seen for name in each.judged.late))
+        if late:
+            out.line(("late  ", "bold"), some(late, MOST_LATE), indent=DEEP, hang=INDENT)
+
+
+def _where(seen: Sequence[Seen]) -> str:
+    """Fold hosts that have the same GPUs: `gpu[001-004] GPU0-7, gpu005 GPU1`."""
+    of_host = by_key((host, each.gpu.name) for host, each in seen)
+    alike = by_key((text.names(gpus), host) for host, gpus in of_host.items())
+    return ", ".join(f"{host_names.fold(hosts)} {gpus}" for gpus, hosts in alike.items())
+
+
+def _style(verdict: str) -> str:
+    return (
+        "green" if verdict in WORKING else "dim" if verdict == FREE else "magenta" if verdict == UNKNOWN else "yellow"
+    )
+
+
+def _without_job(out: Lines, watched: Sequence[WatchedHost]) -> None:
+    """Print the GPUs that no process has, or whose process is not visible, and those that could not be read."""
+    left = [(host.host, each) for host in watched for each in host.gpus if not each.jobs]
+    if left:
+        _verdicts(out, left)
+        out.line("")
+    for host in watched:
+        for name, why in host.unread.items():
+            out.line((f"{text.plain(host.host)} {text.plain(name)}  ", "magenta"), text.plain(why), hang=DEEP)
+        if host.state == "ok" and not host.gpus and not host.unread:
+            out.line((f"{text.plain(host.host)}  ", "bold"), text.plain(host.message), hang=DEEP)
+
+
+def summary(watched: Sequence[WatchedHost]) -> str:
+    """Return the number of hosts and GPUs, and of the GPUs by verdict."""
+    counted = document.document(watched)["summary"]
+    verdicts = ", ".join(f"{number} {TITLES[name]}" for name, number in counted["verdicts"].items() if number)
+    gpus = text.count(counted["gpus"], "GPU")
+    hosts = text.count(counted["hosts"], "host")
+    return f"{gpus} on {hosts}: {verdicts}" if verdicts else f"{gpus} on {hosts}"

@@ -1,0 +1,49 @@
+"""A watch in Prometheus' text format, for node-exporter's textfile collector."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TextIO
+
+from nodetune.report.prometheus import label, line
+from nodetune.watch.model import TITLES, WatchedGpu, WatchedHost
+
+HELP = {
+    "timestamp_seconds": "Time when this watch ended.",
+    "reached": "1 for each watched host, 0 for each unreachable host, with its state.",
+    "gpu_verdict": "1 for the verdict about each GPU, 0 for the others.",
+    "gpu_job": "1 for each job on each GPU.",
+    "gpu_busy_ratio": "Share of the time with a kernel running, of SMs that work, of the tensor cores and of the memory bandwidth.",
+}
+RATIOS = ("graphics", "sm", "tensor", "dram")
+Sample = tuple[str, Mapping[str, str], float]
+
+
+def write(watched: Sequence[WatchedHost], stream: TextIO, now: float | None = None) -> None:
+    """Write the samples by metric, as the format requires."""
+    found: dict[str, list[str]] = {name: [] for name in HELP}
+    for name, labels, value in (("timestamp_seconds", {}, time.time() if now is None else now), *_samples(watched)):
+        found[name].append(line(f"nodetune_watch_{name}", labels, value))
+    for name, lines in found.items():
+        if lines:
+            stream.write(f"# HELP nodetune_watch_{name} {HELP[name]}\n# TYPE nodetune_watch_{name} gauge\n")
+            stream.writelines(lines)
+
+
+def _samples(watched: Iterable[WatchedHost]) -> Iterator[Sample]:
+    for host in watched:
+        name = label(host.host)
+        yield "reached", {"host": name, "state": label(host.state)}, host.state == "ok"
+        for each in host.gpus:
+            yield from _of_gpu(each, {"host": name, "gpu": label(each.gpu.name)})
+
+
+def _of_gpu(each: WatchedGpu, labels: Mapping[str, str]) -> Iterator[Sample]:
+    for verdict in TITLES:
+        yield "gpu_verdict", {**labels, "verdict": verdict}, verdict == each.judged.verdict
+    for job in each.jobs:
+        yield "gpu_job", {**labels, "kind": job.kind, "job": label(job.id), "user": label(job.user)}, 1
+    for ratio in RATIOS:
+        if ratio in each.gpu.gpm:
+            yield "gpu_busy_ratio", {**labels, "of": ratio}, each.gpu.gpm[ratio] / 100

@@ -1,0 +1,1 @@
+"""Watch busy hosts for some seconds, and name what each GPU's job waits for."""
