@@ -174,11 +174,11 @@ class Measured:
         ]
 
     def _slot(self, row: Row, host: Host) -> int:
-        """Return the slot of [kind, subject, bytes, command, limit], which equal figures of similar hosts share."""
+        """Return the slot of [kind, subject, bytes, command, limit, intensity], which equal figures of similar hosts share."""
         text = self._texts.number
         kind = self._numbers[row.about.key, host.machine]
         again, limit = text(command(row.command, host.name)), self._limits.number(row.limit)
-        return self._slots.number((kind, text(row.subject), row.size, again, limit))
+        return self._slots.number((kind, text(row.subject), row.size, again, limit, row.intensity))
 
     def _bound(self, row: Row) -> tuple[int, float] | None:
         """Round to four digits because bounds from peers differ slightly between hosts."""

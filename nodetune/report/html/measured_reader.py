@@ -42,7 +42,10 @@ class About(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One figure. `expected` is (kind, bound), `limit` (cause, value); `told` provenance, reason, suspect, again."""
+    """One figure. `expected` is (kind, bound), `limit` (cause, value); `told` provenance, reason, suspect, again.
+
+    `intensity` has the operations per byte of a product, for the roofline.
+    """
 
     about: About
     subject: str
@@ -53,6 +56,7 @@ class Row(NamedTuple):
     limit: tuple[str, float] | None
     told: tuple[str, str, str, str]
     command: str
+    intensity: float = 0.0
 
 
 class Missing(NamedTuple):
@@ -135,7 +139,11 @@ class Reader:
         if value is None or about is None or found["status"] not in STATUSES:
             return None
         status = STATUSES.index(found["status"])
-        return Row(*about, value, status, *_held(found), _told(found), _text(found, "reproduce", 1000))
+        given = found.get("about")
+        intensity = number(given.get("intensity")) if isinstance(given, dict) else None
+        return Row(
+            *about, value, status, *_held(found), _told(found), _text(found, "reproduce", 1000), intensity or 0.0
+        )
 
     def _about(self, found: Mapping[str, Any]) -> tuple[About, str, int] | None:
         given = found.get("about")

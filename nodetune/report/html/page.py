@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nodetune.report.html.measured import Measured
 
 PAGE = Path(__file__).parent / "assets"
-SCRIPTS = ("model", "show", "map", "plot", "measured", "figures", "check", "host", "views", "main")
+SCRIPTS = ("model", "show", "map", "plot", "measured", "figures", "roof", "check", "host", "views", "main")
 """The scripts in the order of concatenation."""
 
 

@@ -113,7 +113,7 @@ def told(data):
     for name, _, _, shape, values, held, odd, *_ in data["hosts"]:
         statuses = {place: measured_reader.STATUSES[status] for place, status, *_ in odd}
         for place, (slot, value) in enumerate(zip(data["shapes"][shape], values, strict=True)):
-            kind, subject, size, command, limit = data["slots"][slot]
+            kind, subject, size, command, limit, _ = data["slots"][slot]
             bound, limit = data["expected"][data["held"][held][place]], data["limits"][limit]
             key = name, data["kinds"][kind]["title"], data["texts"][subject], size
             every[key] = (

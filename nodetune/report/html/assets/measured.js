@@ -44,11 +44,11 @@ function countFailed({kinds, hosts: of}) {
 }
 
 function figureAt({given, kinds}, host, place) {
-  const [kind, subject, size, command, limit] = given.slots[host.shape[place]];
+  const [kind, subject, size, command, limit, intensity] = given.slots[host.shape[place]];
   const [status, provenance, reason, suspect, again] = host.odd.get(place) || [PASSED, "", "", "", ""];
   const bound = given.expected[host.held[place]], most = given.limits[limit];
   return {
-    host, kind: kinds[kind], subject: given.texts[subject], size, value: host.values[place], status, provenance, reason, suspect, again,
+    host, kind: kinds[kind], subject: given.texts[subject], size, intensity, value: host.values[place], status, provenance, reason, suspect, again,
     bound: bound && {kind: given.texts[bound[0]], value: bound[1]}, limit: most && {what: most[0], value: most[1]},
     command: given.texts[command].replaceAll("{host}", host.name),
   };
@@ -229,6 +229,7 @@ function measuredOn(host) {
     its.state === "ok" ? null : h("p", {}, `${its.state}: ${its.message}`),
     list.length ? h("ul", {class: "plain"}, list.map(([short, words, next]) => h("li", {}, short ? [verdictSign(SHORT), " "] : null, words, next ? h("span", {class: "title"}, next) : null))) : null,
     its.short.length ? more(h("div"), byPart(its.short), shortPart, 12) : null,
+    roofline(figuresOf(its)),
     its.values.length ? h("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Figures of this host"}, figureTable(figuresOf(its))) : null,
     few ? h("p", {class: "hint"}, "The fleet has too many figures to show each: of those not below target, this page shows the worst of each kind.") : null,
     its.missing.length ? h("details", {}, h("summary", {}, `${number(its.missing.length)} could not be measured`), h("ul", {class: "plain"}, its.missing.map(({failed, told: [measurement, metric, subject, reason]}) =>
