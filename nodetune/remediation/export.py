@@ -4,6 +4,7 @@
     DIR/files/…              files of nodetune's own, as they would land (one folder for each set of hosts that are alike)
     DIR/snippets/…           what to add to files of others
     DIR/apply.yml, DIR/role  the same changes, made by nodetune's own modules
+    DIR/test_wanted.py       a test by testinfra that hosts have what the plan wants (wanted.json)
 
 Whatever came from a host is data in all of it: every text in the role's variables is tagged so that Ansible takes no part
 of it for a template.
@@ -20,10 +21,11 @@ from typing import Any
 
 import yaml
 
-from nodetune.foundation import UserError, file_io, paths
+from nodetune.foundation import UserError, file_io, json_document, paths, templates
 from nodetune.foundation import text as plain_text
 from nodetune.foundation.json_document import merge
 from nodetune.hosts import nodeset
+from nodetune.remediation import wanted
 from nodetune.remediation.ansible.inventory import DataDumper
 from nodetune.remediation.host_changes import PlannedChange
 from nodetune.remediation.host_view import FILES
@@ -64,7 +66,19 @@ def _fill(folder: Path, sets: Sequence[Set]) -> None:
         _files(folder, each, alone=len(sets) == 1)
     _role(folder / "role", sets)
     _put(folder / "apply.yml", APPLY)
+    _put(folder / "test_wanted.py", templates.render("test_wanted.py.j2"))
+    _put(folder / "wanted.json", _wanted(sets))
     _put(folder / "README.md", "\n".join([HEAD, *(_about(each, alone=len(sets) == 1) for each in sets)]))
+
+
+def _wanted(sets: Sequence[Set]) -> str:
+    """Return the data of the exported test."""
+    known = {name: wanted.wanted(_changes(planned)) for name, planned, _ in sets}
+    return json_document.text({"hosts": _set_of(sets), "sets": known})
+
+
+def _set_of(sets: Sequence[Set]) -> dict[str, str]:
+    return {host: name for name, _, hosts in sets for host in hosts}
 
 
 def _put(path: Path, text: str) -> None:
@@ -129,9 +143,8 @@ def _role(role: Path, sets: Sequence[Set]) -> None:
     _put(role / "tasks" / "main.yml", CHOOSE + TELL)
     for name, planned, _ in sets:
         _put(role / "vars" / f"{name}.yml", "---\n" + _as_data("nodetune_groups", [each.data() for each in planned]))
-    set_of = {host: name for name, _, hosts in sets for host in hosts}
     variables = (own / "vars" / "main.yml").read_text("utf-8")
-    _put(role / "vars" / "main.yml", f"---\n{variables}\n{_as_data('nodetune_sets', set_of)}")
+    _put(role / "vars" / "main.yml", f"---\n{variables}\n{_as_data('nodetune_sets', _set_of(sets))}")
 
 
 def _sources(folder: Path) -> Iterable[Path]:
@@ -265,6 +278,12 @@ For hosts, with ansible-core 2.16 or newer (Python 3.7 or newer on the hosts):
 `role` needs nothing else and may be used in your own playbook; it needs root (become). Each host gets the set
 that was planned for it, another one by `-e nodetune_set=set-1`. The host records the changes of a run of the role below
 /var/lib/nodetune/runs.
+
+Whether the hosts have it then, seen without nodetune (pip install pytest-testinfra ansible-core):
+
+    pytest test_wanted.py --hosts='ansible://all' --ansible-inventory=INVENTORY --force-ansible --sudo
+
+It skips what testinfra cannot see, such as settings of GPUs and interrupts.
 
 Some changes restart services, flap links or need a reboot: run the role on drained nodes. Groups of changes that need
 idle GPUs are refused while a GPU is in use; the role then fails at its end and says so.

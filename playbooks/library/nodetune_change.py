@@ -22,7 +22,9 @@ DOCUMENTATION = """{
   "guard": {"description": "Conditions. C(gpu_idle) allows no process that computes on a GPU.",
             "type": "dict", "default": {}},
   "earlier": {"description": "Groups before this one. Used only in check mode.",
-              "type": "list", "elements": "dict", "default": []}
+              "type": "list", "elements": "dict", "default": []},
+  "strict": {"description": "Fail if a change failed, or the guard refused. The other changes are made first.",
+             "type": "bool", "default": false}
  }
 }"""
 
@@ -39,7 +41,11 @@ def main():
             else:
                 session.change(given["run"], group, result)
         except WaitError as waits:
+            if given["strict"]:
+                raise
             module.exit_json(waits=str(waits), **result.data())
+        if given["strict"]:
+            result.require_all()
     module.exit_json(**result.data())
 
 

@@ -26,7 +26,9 @@ DOCUMENTATION = """{
   "timed": {
    "description": "Only the groups with a change that reverts on its own unless confirmed, or only the others.",
    "type": "bool", "required": true
-  }
+  },
+  "strict": {"description": "Fail if a resource was not reverted. The others are reverted first.",
+             "type": "bool", "default": false}
  }
 }"""
 
@@ -37,6 +39,8 @@ def main():
     result = Result()
     with reported(module, result):
         session.revert(given, result, module.check_mode)
+        if given["strict"]:
+            result.require_all()
     module.exit_json(**result.data())
 
 

@@ -36,7 +36,7 @@ from nodetune.report.sections import Commands
 @click.option(
     "--export",
     **cli_options.FOLDER,
-    help="Write the changes to this folder, as plain files and as an Ansible role.",
+    help="Write the changes to this folder, as plain files, an Ansible role, and a test by testinfra.",
 )
 @click.option(
     "--scheduler-diff",

@@ -39,6 +39,15 @@ class Result:
     def data(self):
         return dict(vars(self), changed=self.changed)
 
+    def require_all(self):
+        """Raise ChangeError unless everything was changed, or reverted."""
+        left = [
+            one["message"] if one["label"] in one["message"] else f"{one['label']}: {one['message']}"
+            for one in self.problems + self.refused
+        ]
+        if left:
+            raise ChangeError("; ".join(dict.fromkeys(left)))
+
 
 def check(changes):
     """Raise StopError before anything is done if this version cannot make a list of changes."""

@@ -2,14 +2,19 @@
 
 import contextlib
 import os
+import re
 
 from . import atomic_file, core, idle, journal, lines
 from .executor import DryRun, Executor, identity, label_of
 from .handler import is_handler
 from .journal import Journal
+from .later import Later
 from .lock import Lock
 from .problem import NoSpaceError, StopError, WaitError
 from .resources import link
+
+TIME = r"-\d{8}-\d{6}\Z"
+"""What the name of a playbook's run ends with."""
 
 
 def begin(run, controller, take_over, check_mode):
@@ -119,6 +124,17 @@ def revert(given, result, check_mode):
     with _at_work(given["run"], wanted, journal.IN_MEMORY) as own:
         result.entries = own.added
         core.revert(of, Executor(own), result, given["force"], given["timed"])
+
+
+def standing(subject):
+    """Return the names of a playbook's runs on this host that are not reverted as a whole, newest first."""
+    name, found = re.compile(re.escape(subject) + TIME), []
+    for own, entries in journal.runs(spare=journal.IN_MEMORY):
+        if name.match(own.run):
+            later = Later(entries, Journal(f"{own.run}-next"))
+            if not all(map(later.undone, journal.changes(entries))):
+                found.append(own.run)
+    return found[::-1]
 
 
 def _entries_of(given):
