@@ -71,6 +71,14 @@ def service(unit: str, disruption: str = "none") -> Remedy:
     return Remedy("service", unit, disruption=disruption)
 
 
+def background_units(kind: str, steps: str) -> Remedy:
+    """Stop the failing services or timers, or give timers a time, as `set` in a site file says (masked, `Sun 06:00`). Else the steps."""
+    timers = kind == "timers"
+    file = "/etc/systemd/system/*.timer.d/zz-nodetune.conf" if timers else ""
+    disruption = "daemon reload" if timers else "none"
+    return Remedy("background_units", kind, disruption=disruption, file=file, steps=steps, per_subject=True)
+
+
 def module(name: str) -> Remedy:
     """Load a kernel module: now, and at boot with modules-load.d."""
     return Remedy("module", name, file=f"/etc/modules-load.d/nodetune-{name}.conf")
@@ -132,6 +140,16 @@ def nccl_conf(name: str = "") -> Remedy:
 def docker_daemon(key: str) -> Remedy:
     """Set a key in /etc/docker/daemon.json."""
     return Remedy("docker_daemon", key, disruption="service restart", file="/etc/docker/daemon.json")
+
+
+def engine_conf(setting: str) -> Remedy:
+    """Set a default limit of containers: `podman memlock` or `crio memlock`; `pids_limit` of the failing engines."""
+    disruption = "new sessions" if setting.startswith("podman ") else "service restart"
+    folder = "/etc/crio/crio.conf.d" if setting.startswith("crio ") else "/etc/containers/containers.conf.d"
+    per_subject = " " not in setting
+    return Remedy(
+        "engine_conf", setting, disruption=disruption, file=f"{folder}/zz-nodetune.conf", per_subject=per_subject
+    )
 
 
 def gpu(setting: str, disruption: str = "none") -> Remedy:

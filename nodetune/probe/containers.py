@@ -133,7 +133,7 @@ def _crio():
     return read.value(
         {
             "pids_limit": _pids_limit(lines),
-            "memlock": _memlock(lines),
+            **_ulimits(lines),
             "nvidia_runtime": bool(re.search(r"^\s*\[crio\.runtime\.runtimes\.[\"']?nvidia", lines, re.M)),
             "cgroup_manager": manager[-1] if manager else None,
         }
@@ -145,7 +145,7 @@ def _podman():
     paths = [*PODMAN_CONFIGS, *(PODMAN_FOLDER + "/" + name for name in read.names_in(PODMAN_FOLDER))]
     found = [_uncommented(read.text(path)) for path in paths if path.endswith(".conf") and _first_file([path])]
     lines = "\n".join(found)
-    return read.value({"pids_limit": _pids_limit(lines), "memlock": _memlock(lines)})
+    return read.value({"pids_limit": _pids_limit(lines), **_ulimits(lines)})
 
 
 def _pids_limit(lines):
@@ -153,11 +153,12 @@ def _pids_limit(lines):
     return int(found[-1]) if found else None
 
 
-def _memlock(lines):
-    """Return the memlock limit from the last list of default limits, as written: soft:hard, -1 for none."""
+def _ulimits(lines):
+    """Return the last list of default limits, and its memlock limit as written: soft:hard, -1 for none."""
     lists = re.findall(r"^[ \t]*default_ulimits[ \t]*=[ \t]*\[([^\]]{0,4096})\]", lines, re.M)
-    found = re.search(r"[\"']memlock=([\d:-]{1,64})[\"']", lists[-1]) if lists else None
-    return found.group(1) if found else None
+    found = re.findall(r"[\"'](\w{1,32}=[\d:-]{1,64})[\"']", lists[-1]) if lists else []
+    memlock = [each.partition("=")[2] for each in found if each.startswith("memlock=")]
+    return {"ulimits": found, "memlock": memlock[0] if memlock else None}
 
 
 def _toolkit():

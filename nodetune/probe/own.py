@@ -15,6 +15,8 @@ from . import read
 NAME = "nodetune"
 FOLDERS = (
     "/etc/apt/apt.conf.d",
+    "/etc/containers/containers.conf.d",
+    "/etc/crio/crio.conf.d",
     "/etc/default/grub.d",
     "/etc/modprobe.d",
     "/etc/modules-load.d",

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
 from typing import Any, TextIO
 
 from nodetune.api.derived import lookup
 from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
-from nodetune.api.model import HostFacts, HostResult
+from nodetune.api.model import Absent, HostFacts, HostResult
 from nodetune.checks.shared import slurm_cores, slurm_settings
+from nodetune.checks.slurm import nvlink_blocks_unknown
 from nodetune.foundation import text
 from nodetune.hosts import nodeset
 from nodetune.onhost import cpu_list
@@ -27,12 +29,18 @@ AUTODETECT = (
 )
 NO_NVML = "# AutoDetect=nvml would drain these nodes: their slurmd was built without NVML (no gpu_nvml.so)."
 NOTHING = "# No change is proposed for any host.\n"
+RESERVED = (
+    "# On the line of these nodes: a core of each socket for the system and slurmd. Jobs that ask for all cores stay pending, so "
+    "measure jitter before and after. Restart slurmctld and slurmd."
+)
+BLOCKS = "# One line for each rack, then BlockSizes= with its trays (18). TopologyPlugin=topology/block in slurm.conf. Restart slurmctld."
 DETECTED = ("nvml", "nvidia", "full", "nrt", "rsmi", "oneapi")
 CONSTRAINTS = ("ConstrainCores", "ConstrainDevices", "ConstrainRAMSpace")
 TASK_PLUGINS = ("task/affinity", "task/cgroup")
 NEEDS = (
     *slurm_cores.NEEDS,
-    *(f"slurm.{name}" for name in ("present", "config", "cgroup", "gres", "node", "detects")),
+    *(f"slurm.{name}" for name in ("present", "config", "cgroup", "cluster", "gres", "node", "detects", "reserved")),
+    *nvlink_blocks_unknown.CHECK.needs,
     *(f"kubernetes.{name}" for name in ("present", "kubelet")),
     "numa.node_count",
     "pci.gpus",
@@ -73,7 +81,7 @@ HOSTS = "\0"
 def hunks(facts: HostFacts) -> Iterator[Hunk]:
     """Yield the changes for one host, except where a fact could not be read: the audit reports that."""
     view = FactsView(facts, NEEDS, lookup)
-    for part in (_gres, _cgroup, _slurm, _kubelet):
+    for part in (_gres, _cgroup, _slurm, _reserved, _topology, _kubelet):
         try:
             file, lines = part(view)
         except (FactAbsentError, FactUnreadError, *MALFORMED):
@@ -163,6 +171,28 @@ def _slurm(facts: FactsView) -> tuple[str, list[str]]:
             "+ProctrackType=proctrack/cgroup",
         ]
     return config["file"], ["# Restart slurmctld and slurmd everywhere.", *lines] if lines else []
+
+
+def _reserved(facts: FactsView) -> tuple[str, list[str]]:
+    """Return a core of each socket for the system, where Slurm confines jobs to their cores and reserves none."""
+    file = facts["slurm.config"]["file"]
+    confined = str(facts["slurm.cgroup"].get("constraincores", "no")).lower() == "yes"
+    if not facts["pci.gpus"] or not confined or facts["slurm.reserved"]:
+        return file, []
+    return file, [RESERVED, f"+NodeName={HOSTS} CoreSpecCount={int(facts['cpu.sockets'])}"]
+
+
+def _topology(facts: FactsView) -> tuple[str, list[str]]:
+    """Return the block of the NVLink rack of this host, unless Slurm knows blocks."""
+    file = str(PurePosixPath(facts["slurm.config"]["file"]).with_name("topology.conf"))
+    if not facts["slurm.present"] or nvlink_blocks_unknown.observe(facts) in (
+        Absent("no tray of an NVLink rack"),
+        "topology/block",
+    ):
+        return file, []
+    racks = {(each.get("cluster_uuid"), each.get("clique_id")) for each in facts["gpu.fabric"].values()}
+    ((rack, clique),) = racks
+    return file, [BLOCKS, f"+BlockName={re.sub(r'[^A-Za-z0-9-]', '', str(rack))[:36]}-{int(clique)} Nodes={HOSTS}"]
 
 
 def _whole(word: str) -> str:

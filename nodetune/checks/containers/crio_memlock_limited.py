@@ -4,12 +4,12 @@ Why it matters: default_ulimits in crio.conf sets the limit of every container. 
 failed) in a pod without the capability IPC_LOCK. Without a line, a container inherits CRI-O's own limit
 (containers-memlock-limited).
 Confirm manually: crio config 2>/dev/null | grep -A3 default_ulimits
-Side effects of the fix: New containers may lock all memory.
+Side effects of the fix: CRI-O restarts; containers go on. New containers may lock all memory.
 Sources: https://github.com/cri-o/cri-o/blob/main/docs/crio.conf.5.md ;
 https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
 """
 
-from nodetune.api import CONTAINERS, RDMA, Check, FactAbsentError, FactsView, OneOf, manual
+from nodetune.api import CONTAINERS, RDMA, Check, FactAbsentError, FactsView, OneOf, engine_conf
 
 
 def observe(facts: FactsView) -> str:
@@ -25,9 +25,7 @@ CHECK = Check(
     observe=observe,
     accept=OneOf(["-1", "unlimited"]),
     applies=(CONTAINERS, RDMA),
-    remedy=manual(
-        'Write default_ulimits = ["memlock=-1:-1"] under [crio.runtime] in /etc/crio/crio.conf.d/90-memlock.conf, then systemctl '
-        "restart crio"
-    ),
+    set="-1:-1",
+    remedy=engine_conf("crio memlock"),
     severity="low",
 )

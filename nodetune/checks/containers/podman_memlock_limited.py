@@ -9,7 +9,7 @@ Sources: https://man.archlinux.org/man/containers.conf.5.en.raw ;
 https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
 """
 
-from nodetune.api import CONTAINERS, RDMA, Check, FactAbsentError, FactsView, OneOf, manual
+from nodetune.api import CONTAINERS, RDMA, Check, FactAbsentError, FactsView, OneOf, engine_conf
 
 
 def observe(facts: FactsView) -> str:
@@ -27,7 +27,8 @@ CHECK = Check(
     observe=observe,
     accept=OneOf(["-1", "unlimited"]),
     applies=(CONTAINERS, RDMA),
-    remedy=manual('Write default_ulimits = ["memlock=-1:-1"] under [containers] in /etc/containers/containers.conf'),
+    set="-1:-1",
+    remedy=engine_conf("podman memlock"),
     severity="low",
     name="podman memlock",
 )

@@ -5,13 +5,13 @@ with hundreds of cores, and fail with "Resource temporarily unavailable". podman
 default. podman is judged where it is the only engine next to the NVIDIA Container Toolkit: distributions install it by
 default.
 Confirm manually: podman run --rm busybox cat /sys/fs/cgroup/pids.max; grep -r pids_limit /etc/crio /etc/containers
-Side effects of the fix: A container that starts processes without end is stopped later. Running ones keep their limit.
+Side effects of the fix: CRI-O restarts; containers go on. A kubelet is left to you (podPidsLimit). A container that starts processes without end is stopped later. Running ones keep their limit.
 Sources: https://docs.podman.io/en/v4.4/markdown/options/pids-limit.html ;
 https://man.archlinux.org/man/containers.conf.5.en.raw ;
 https://github.com/scervantes-stratio/kubespray/blob/master/docs/cri-o.md
 """
 
-from nodetune.api import CONTAINERS, GPU_ON_PCI, Absent, Check, Empty, FactsView, manual
+from nodetune.api import CONTAINERS, GPU_ON_PCI, Absent, Check, Empty, FactsView, engine_conf
 
 PODMANS_DEFAULT = 2048
 FEWEST = 16384
@@ -45,10 +45,7 @@ CHECK = Check(
     observe=observe,
     accept=Empty("at least 16384, or no limit"),
     applies=(CONTAINERS, GPU_ON_PCI),
-    remedy=manual(
-        "podman: pids_limit = 0 under [containers] in a file /etc/containers/containers.conf.d/90-pids.conf (or podman run "
-        "--pids-limit=-1). CRI-O: pids_limit = -1 under [crio.runtime] in /etc/crio/crio.conf.d/90-pids.conf, then systemctl "
-        "restart crio. kubelet: podPidsLimit: -1 in its configuration, then restart it."
-    ),
+    set=65536,
+    remedy=engine_conf("pids_limit"),
     severity="low",
 )

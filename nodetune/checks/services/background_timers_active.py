@@ -4,12 +4,16 @@ Why it matters: Each of them reads whole file systems or disks on every node, at
 node that is disturbed. plocate walks all local files each night, man-db indexes manual pages, mdcheck reads all disks of an
 array. fstrim is not among them: file systems on flash need it (scratch-discards-at-once).
 Confirm manually: systemctl list-timers
-Side effects of the fix: locate and man -k do not find new files. Arrays and file systems are checked only when an admin does it.
+Side effects of the fix: There is one where the site file chooses: set: masked, or a time for all nodes, such as set: Sun 06:00,
+which counts as decided (so does a drop-in of yours in /etc). locate and man -k do not find new files. Arrays and file systems are checked only when an admin does it.
 Sources: https://dl.acm.org/doi/10.1145/1048935.1050204 ; https://man7.org/linux/man-pages/man5/systemd.timer.5.html ;
 https://plocate.sesse.net/
 """
 
-from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, manual
+from collections.abc import Mapping
+from typing import Any
+
+from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, background_units
 from nodetune.checks.services._units import running
 
 TIMERS = {
@@ -22,8 +26,16 @@ TIMERS = {
 }
 
 
+OWN = "/etc/systemd/system/"
+
+
 def observe(facts: FactsView) -> dict[str, str] | list[str]:
-    return {name: TIMERS[name] for name in running(facts, TIMERS)} or []
+    """Return the active timers, except those whose time somebody has set here."""
+    return {name: TIMERS[name] for name in running(facts, TIMERS) if not _is_set_here(facts[f"services.{name}"])} or []
+
+
+def _is_set_here(timer: Mapping[str, Any]) -> bool:
+    return any(path.startswith(OWN) for path in timer.get("drop_ins", ()))
 
 
 CHECK = Check(
@@ -31,9 +43,10 @@ CHECK = Check(
     observe=observe,
     accept=Empty("no timer that scans"),
     applies=(GPU_ON_PCI,),
-    remedy=manual(
+    remedy=background_units(
+        "timers",
         "For each that this site does not need: systemctl mask --now NAME. To keep one, have it run on all nodes at once, when no job "
-        "waits: systemctl edit NAME, with OnCalendar= (empty), OnCalendar=Sun 06:00 and RandomizedDelaySec=0 under [Timer]."
+        "waits: systemctl edit NAME, with OnCalendar= (empty), OnCalendar=Sun 06:00 and RandomizedDelaySec=0 under [Timer].",
     ),
     severity="info",
 )

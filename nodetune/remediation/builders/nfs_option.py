@@ -1,7 +1,8 @@
 """Options of NFS mounts: written into fstab or a map of the automounter, whichever mounts them.
 
-Nothing is mounted again: a mount in use cannot be, and the first mount from a server decides for all of them. So the
-option is set for every mount from that server, and holds from the next boot on.
+Nothing is mounted again: a mount in use cannot be. So the options hold from the next boot on. The first mount from a server
+decides for all of them how many connections there are: such an option is set for every mount from that server. Options that
+turn caches off belong to one mount: they are removed there.
 """
 
 from __future__ import annotations
@@ -19,16 +20,31 @@ NEEDS = ("host.kernel", "mounts.configured", "mounts.nfs", "mounts.points")
 FIRST_KERNEL = {"nconnect": (5, 3)}
 """The kernel version of an option: an older kernel refuses the whole mount. Backports are left to the user."""
 
+CACHES = "caches"
+"""The target of a fix that removes what turns caches off."""
+
+CACHING_OFF = (
+    "noac",
+    "sync",
+    "lookupcache=none",
+    *(f"{name}=0" for name in ("actimeo", "acregmin", "acregmax", "acdirmin", "acdirmax")),
+)
+
 Place = Mapping[str, Any]
 
 
 def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     for fix in fixes:
+        if fix.target == CACHES:
+            made += [{**edit, "checks": host.checks(fix)} for edit in _with_caches(fix.subjects, host)]
+            continue
         name = named(fix.target, "mount option", r"\w+")
         option = name + "=" + named(text_of(fix.value), "value of a mount option", r"[\w.-]+")
         _require_kernel(name, host)
-        found = [_edit(place, known, name, option) for place, known in _places(fix.subjects, host)]
+        found = [
+            _edit(place, known, option, _rivals(known, name, option)) for place, known in _places(fix.subjects, host)
+        ]
         made += [{**edit, "checks": host.checks(fix)} for edit in found if edit not in made]
     maps = any(edit["how"] == "automount_option" for edit in made)
     return [*made, {"change": "run", "run": "daemon-reload"}, *([{"change": "run", "run": AUTOFS}] if maps else [])]
@@ -69,12 +85,37 @@ def _places(subjects: Sequence[str], host: HostView) -> Iterator[tuple[str, Plac
     yield from ((place, configured[place]) for place in alike if place in configured)
 
 
+def _with_caches(subjects: Sequence[str], host: HostView) -> Iterator[dict[str, Any]]:
+    """Yield the edit of each mount whose configured options turn caches off. Raise UnfixableError if none do."""
+    configured = host["mounts.configured"]
+    off = {
+        place: [each for each in configured[place]["options"] if each in CACHING_OFF]
+        for place in subjects
+        if place in configured
+    }
+    unknown = [place for place in subjects if not off.get(place)]
+    if len(unknown) == len(subjects):
+        raise UnfixableError(
+            f"neither /etc/fstab nor a map of the automounter turns caches off for {', '.join(subjects)}: remove the options "
+            f"({', '.join(CACHING_OFF[:4])} …) where it is mounted (a systemd mount unit, a program map, a script)"
+        )
+    if unknown:
+        host.note(
+            f"The source of the mount {', '.join(unknown)} is unknown: remove {', '.join(CACHING_OFF[:4])} there."
+        )
+    for place in filter(off.get, subjects):
+        yield _edit(place, configured[place], "async", off[place])
+
+
 def _server(point: Place) -> str:
     return str(point["source"]).rpartition(":")[0]
 
 
-def _edit(place: str, known: Place, name: str, option: str) -> dict[str, Any]:
-    remove = [each for each in known["options"] if each.partition("=")[0] == name and each != option]
+def _rivals(known: Place, name: str, option: str) -> list[str]:
+    return [each for each in known["options"] if each.partition("=")[0] == name and each != option]
+
+
+def _edit(place: str, known: Place, option: str, remove: list[str]) -> dict[str, Any]:
     if known["key"] is None:
         given = {"mount_point": place, "option": option, "remove": remove}
         return {"change": "edit", "path": "/etc/fstab", "how": "fstab_option", "with": given}

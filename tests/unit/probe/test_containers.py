@@ -93,7 +93,13 @@ def test_crio_knows_its_runtime_and_cgroup_manager(tree, collect, engines):
         }
     )
     found = collect("containers")["containers.crio"]["value"]
-    assert found == {"nvidia_runtime": True, "cgroup_manager": "cgroupfs", "pids_limit": None, "memlock": None}
+    assert found == {
+        "nvidia_runtime": True,
+        "cgroup_manager": "cgroupfs",
+        "pids_limit": None,
+        "memlock": None,
+        "ulimits": [],
+    }
 
 
 def test_the_last_file_decides_on_limits_of_crio_and_podman(tree, collect, engines):
@@ -110,7 +116,7 @@ def test_the_last_file_decides_on_limits_of_crio_and_podman(tree, collect, engin
     facts = collect("containers")
     assert facts["containers.crio"]["value"]["pids_limit"] == -1
     assert facts["containers.crio"]["value"]["memlock"] == "-1:-1"
-    assert facts["containers.podman"] == {"value": {"pids_limit": 2048, "memlock": None}}
+    assert facts["containers.podman"] == {"value": {"pids_limit": 2048, "memlock": None, "ulimits": ["nofile=1:2"]}}
 
 
 def test_the_toolkits_mode_is_that_of_its_runtime_section(tree, collect, engines):

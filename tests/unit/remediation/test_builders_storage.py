@@ -57,6 +57,25 @@ def test_an_nfs_option_is_written_at_its_mount_without_a_remount():
     assert not of_kind(changes, "mount")
 
 
+CACHES = step(remedies.nfs_option("caches"), "on", ("/data",))
+
+
+def test_what_turns_the_caches_of_a_mount_off_is_removed():
+    options = ("rw", "noac", "actimeo=0", "hard", "lookupcache=none", "acregmax=3")
+    changes = built(nfs(configured={"/data": placed(options=options), "/b": placed()}, b="server:/b"), CACHES)
+    (edit,) = of_kind(changes, "edit")
+    assert edit["with"] == {
+        "mount_point": "/data",
+        "option": "async",
+        "remove": ["noac", "actimeo=0", "lookupcache=none"],
+    }
+    assert handlers(changes) == ["daemon-reload"]
+    assert "turns caches off for /data" in refused(nfs(configured={}), CACHES)
+    assert "turns caches off for /data" in refused(nfs(configured={"/data": placed()}), CACHES)
+    both = step(remedies.nfs_option("caches"), "on", ("/data", "/home"))
+    assert "/home" in notes(nfs(configured={"/data": placed(options=options)}, home="server:/home"), both)
+
+
 def test_every_mount_from_the_same_server_gets_the_option():
     all_of_them = {place: placed() for place in ("/data", "/home", "/other", "/rdma")}
     facts = nfs(configured=all_of_them, home="server:/home", other="elsewhere:/x", rdma="server:/rdma")

@@ -61,8 +61,13 @@ FILES = {
 
 READ = {
     ("apt_conf", "Package-Blacklist"): "updates.apt",
+    ("background_units", "services"): "services.running",
+    ("background_units", "timers"): "services.man-db.timer",
     ("docker_daemon", "default-ulimits"): "containers.docker",
     ("docker_daemon", "default-shm-size"): "containers.docker",
+    ("engine_conf", "podman memlock"): "containers.podman",
+    ("engine_conf", "crio memlock"): "containers.crio",
+    ("engine_conf", "pids_limit"): "containers.podman",
     ("gpu", "applications_clocks"): "gpu.applications_clock.sm",
     ("gpu", "locked_clocks"): "gpu.clock_info.sm",
     ("gpu", "locked_memory_clocks"): "gpu.clock_info.memory",
@@ -79,6 +84,7 @@ READ = {
     ("net_link", "adaptive-rx"): "net.coalescing",
     ("net_link", "channels"): "net.channels",
     ("net_link", "rings"): "net.rings",
+    ("nfs_option", "caches"): "mounts.points",
     ("nfs_option", "nconnect"): "mounts.nfs",
     ("swap_off", "swap"): "memory.swaps",
     ("system_cpus", "AllowedCPUs"): "cpu.allowed_cpus",
@@ -100,6 +106,11 @@ WORDS = {
     ("systemd_dropin", "logind.conf [Login] RemoveIPC"): "RemoveIPC=no",
     **{("limit", name): name for name in ("memlock", "nofile", "nproc", "rtprio", "stack")},
     ("limit", "core"): "LimitCORE=0",
+    ("background_units", "services"): '"active": "stopped"',
+    ("background_units", "timers"): '"enabled": "masked"',
+    ("engine_conf", "podman memlock"): "memlock=-1:-1",
+    ("engine_conf", "crio memlock"): "memlock=-1:-1",
+    ("nfs_option", "caches"): '"remove": ["noac"',
 }
 """What the changes of a fix have in them, where that is not its target."""
 

@@ -66,6 +66,39 @@ def test_a_host_in_order_or_without_facts_gets_no_change():
     assert diff(node(), HostResult("lost", "unreachable")) == []
 
 
+def test_a_core_of_each_socket_is_proposed_where_none_is_reserved():
+    none = {"slurm__reserved": Value({})}
+    assert diff(node("gpu01", **none), node("gpu02", **none)) == [
+        "--- /etc/slurm/slurm.conf",
+        "+++ /etc/slurm/slurm.conf",
+        "@@ gpu[01-02] @@",
+        "+NodeName=gpu[01-02] CoreSpecCount=2",
+    ]
+    assert diff(node(slurm__reserved=Value({"cpuspeclist": "0-3"}))) == []
+    unconfined = Value({"constraincores": "no", "constraindevices": "yes", "constrainramspace": "yes"})
+    assert not [line for line in diff(node(**none, slurm__cgroup=unconfined)) if "CoreSpec" in line]
+
+
+def tray(name, rack, plugin="topology/tree", clique=1, model="NVIDIA GB200", **more):
+    fabric = Value({"state": "completed", "cluster_uuid": rack, "clique_id": clique})
+    given = {"gpu__names": Each({"GPU0": Value(model)}), "slurm__cluster": Value({"topologyplugin": plugin})}
+    return node(name, **{**given, "gpu__fabric": Each({"GPU0": fabric}), **more})
+
+
+def test_the_trays_of_a_rack_are_proposed_as_a_block():
+    racks = [tray("t01", "a1-b2"), tray("t02", "a1-b2"), tray("t03", "c3"), tray("t04", "c3", clique=2)]
+    assert [line for line in diff(*racks) if line.startswith(("+", "-"))] == [
+        "--- /etc/slurm/topology.conf",
+        "+++ /etc/slurm/topology.conf",
+        "+BlockName=a1-b2-1 Nodes=t[01-02]",
+        "+BlockName=c3-1 Nodes=t03",
+        "+BlockName=c3-2 Nodes=t04",
+    ]
+    assert diff(tray("t01", "a", plugin="topology/block"), tray("t02", "a", model="NVIDIA H200")) == []
+    two = Each({f"GPU{n}": Value({"state": "completed", "cluster_uuid": "a", "clique_id": n}) for n in (1, 2)})
+    assert diff(tray("t01", "a", gpu__fabric=two)) == []
+
+
 def test_gpus_get_the_cores_of_their_socket_hosts_share_a_hunk():
     bad = gres(("/dev/nvidia[0-3]", ""))
     assert diff(node("gpu01", slurm__gres=bad), node("gpu02", slurm__gres=bad)) == [
