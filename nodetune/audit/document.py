@@ -35,7 +35,7 @@ def audit(results: Iterable[HostResult]) -> dict[str, Any]:
 def write_audit(results: Sequence[HostResult], stream: TextIO, against: Scorecard | None = None) -> None:
     """Write the document host by host: the text for thousands of hosts at once would take gigabytes.
 
-    With a scorecard, `against` tells which of its criteria the hosts meet.
+    With a scorecard, `against` says which of its criteria the hosts meet.
     """
     around: dict[str, Any] = {
         **json_document.head(AUDIT_SCHEMA),

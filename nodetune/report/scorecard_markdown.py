@@ -10,8 +10,8 @@ from nodetune.audit import scored
 from nodetune.audit.scorecards import Scorecard
 from nodetune.audit.scored import Scored
 from nodetune.hosts import nodeset
-from nodetune.report import scorecard_lines
 from nodetune.report.markdown import cell, code, prose
+from nodetune.report.sections import scorecard as scorecard_rows
 
 HEAD = "| criterion | what it asks for | status | checks, hosts, or why not judged |\n| --- | --- | --- | --- |\n"
 
@@ -19,8 +19,8 @@ HEAD = "| criterion | what it asks for | status | checks, hosts, or why not judg
 def write(results: Sequence[HostResult], stream: TextIO, card: Scorecard) -> None:
     """Write the headline and a table of all criteria."""
     score = scored.score(card, results)
-    stream.write(f"# nodetune audit against {prose(card.title)}\n\n{prose(scorecard_lines.headline(score))}\n\n")
-    stream.write(f"{prose(scorecard_lines.edition(score))}\n\n{HEAD}")
+    stream.write(f"# nodetune audit against {prose(card.title)}\n\n{prose(scorecard_rows.headline(score))}\n\n")
+    stream.write(f"{prose(scorecard_rows.edition(score))}\n\n{HEAD}")
     stream.writelines(map(_row, score.rows))
 
 
@@ -30,7 +30,7 @@ def _row(row: Scored) -> str:
 
 
 def _told(row: Scored) -> Iterator[str]:
-    """Yield what stands behind the status of a criterion."""
+    """Yield the reasons for the status of a criterion."""
     for check, hosts in row.hosts.items():
         yield f"{code(check)} on {code(nodeset.fold(hosts), 80)}"
     if not row.hosts:

@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +14,6 @@ from nodetune import report
 from nodetune.api.model import SEVERITIES, HostResult
 from nodetune.audit import run
 from nodetune.audit.request import CACHE_MINUTES, AuditRequest
-from nodetune.audit.scorecards import Scorecard
 from nodetune.audit.summary import Summary, compliant, exit_code, summarise, totals
 from nodetune.checks import fleet_comparisons
 from nodetune.cli import deprecated, proposed_options, requests, verbosity
@@ -22,6 +22,9 @@ from nodetune.cli.host_options import comparing
 from nodetune.cli.requests import of
 from nodetune.cli.terminal import Terminal
 from nodetune.facts.saved import BUNDLED
+
+if TYPE_CHECKING:
+    from nodetune.audit.scorecards import Scorecard
 
 FEW_CHECKS = 3
 """Up to this many checks are always shown in full."""

@@ -9,9 +9,9 @@ from nodetune.api.model import HostResult
 from nodetune.audit import scored
 from nodetune.audit.scorecards import Scorecard
 from nodetune.foundation import text
-from nodetune.report import scorecard_lines
-from nodetune.report.scorecard_lines import Part, Row
 from nodetune.report.sections import Commands
+from nodetune.report.sections import scorecard as scorecard_rows
+from nodetune.report.sections.scorecard import Part, Row
 from nodetune.report.text.audit import WITH_CHECKS, cut
 from nodetune.report.text.host_names import fold
 from nodetune.report.text.lines import STYLE, Lines, screen
@@ -29,9 +29,9 @@ def write(
 ) -> None:
     """Print the headline, what fails with the command that acts on it, and the number of the rest, or all with `full`."""
     score, out = scored.score(card, results), Lines(screen(stream))
-    out.line((scorecard_lines.headline(score), "bold"))
-    out.line((scorecard_lines.edition(score), "dim"))
-    for part in scorecard_lines.parts(score, results, commands):
+    out.line((scorecard_rows.headline(score), "bold"))
+    out.line((scorecard_rows.edition(score), "dim"))
+    for part in scorecard_rows.parts(score, results, commands):
         _part(out, part, len(results), full=full)
     out.gap()
     if not full:
@@ -39,7 +39,7 @@ def write(
             "every criterion, and why it is not judged: ", (commands.audit(f"--against {card.name} --full"), "green")
         )
         return
-    for title, why, criteria in scorecard_lines.rest(score):
+    for title, why, criteria in scorecard_rows.rest(score):
         out.line((title, "bold"), f": {why}" if why else "")
         for ids, words in criteria:
             out.line(INDENT, (ids, "bold"), f"  {words}", hang=INDENT * 2)
@@ -63,7 +63,7 @@ def _part(out: Lines, part: Part, hosts: int, *, full: bool) -> None:
 
 
 def _row(out: Lines, row: Row, hosts: int, widths: dict[str, int]) -> None:
-    """Print one row; what was observed stands below where the screen is narrow."""
+    """Print one row; on a narrow screen, the second line says what was observed."""
     line, where = row.line, _hosts(row, hosts)
     style = STYLE.get(line.severity, "magenta")
     criteria = cut(row.criteria, widths["criterion"])

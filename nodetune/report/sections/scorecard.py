@@ -1,4 +1,4 @@
-"""What the reports on a scorecard share: its headline, its failing rows by who acts, and the rest by status. Pure."""
+"""The contents of reports on a scorecard: headline, failing rows by who acts, the rest by status. Pure."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def parts(score: Score, results: Sequence[HostResult], commands: Commands) -> It
 
 
 def _criteria(score: Score, line: Line) -> str:
-    """Return the criteria of a line; a line of unknown checks stands for several."""
+    """Return the criteria of a line; a line of unknown checks has those of several checks."""
     checks = dict.fromkeys(found.check for _, found in line.members)
     return ", ".join(dict.fromkeys(filter(None, map(score.criteria_of, checks))))
 
