@@ -1,4 +1,4 @@
-"""Container engines and how GPUs reach containers: `containers.*`. Only files are read; no engine is asked."""
+"""Container engines and how GPUs reach containers: `containers.*`. No engine is asked."""
 
 import json
 import os
@@ -47,6 +47,8 @@ def collect(names, step):
     yield "crio", read.tried(_crio) if "crio" in engines else read.absent("CRI-O is not installed")
     step("podman's configuration")
     yield "podman", read.tried(_podman) if "podman" in engines else read.absent("podman is not installed")
+    step("runc --version")
+    yield "runc", read.tried(_runc)
     step("NVIDIA Container Toolkit")
     yield "toolkit", _toolkit()
     yield "cdi", read.tried(_cdi)
@@ -159,6 +161,16 @@ def _ulimits(lines):
     found = re.findall(r"[\"'](\w{1,32}=[\d:-]{1,64})[\"']", lists[-1]) if lists else []
     memlock = [each.partition("=")[2] for each in found if each.startswith("memlock=")]
     return {"ulimits": found, "memlock": memlock[0] if memlock else None}
+
+
+def _runc():
+    """Return the version of the runc that engines start containers with."""
+    tool = read.find_tool("runc")
+    if not tool:
+        return read.absent("runc is not installed")
+    said = read.run([tool, "--version"])
+    found = re.search(r"^runc version v?(\d+\.\d+\.\d+)", said)
+    return read.value(found.group(1)) if found else read.unread("runc --version says " + said[:60])
 
 
 def _toolkit():

@@ -1,6 +1,6 @@
 """Packages: the manager, installed packages with their makers, the driver, users of its devices: `packages.*`.
 
-By name: `like.PATTERN` (packages to list in `installed`), `file.PATH` (whether it exists) and `module.NAME` (the
+`judged` has those whose version is judged by security notices. By name: `like.PATTERN` (packages to list in `installed`), `file.PATH` (whether it exists) and `module.NAME` (the
 kernel module's file and version).
 """
 
@@ -10,6 +10,7 @@ import re
 from . import read
 
 QUERY_SECONDS = 4
+JUDGED = ["nvidia-container-toolkit", "datacenter-gpu-manager*", "runc"]
 APT, DNF = "/usr/bin/apt-get", "/usr/bin/dnf"
 RUNNING = "/proc/driver/nvidia/version"
 DEVICE = re.compile(r"/dev/nvidia(\d+|-uvm)$")
@@ -20,6 +21,11 @@ SERVICES = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine", "nvidia-imex"
 def collect(names, step):
     step("the package manager")
     manager = _manager()
+    if "judged" in names:
+        step("the packages that security notices judge")
+        yield "judged", read.tried(_installed, manager, JUDGED)
+    if set(names) == {"judged"}:
+        return  # an audit, which needs nothing else of these
     yield "manager", read.value(manager) if manager else read.absent("neither apt nor dnf")
     asked = {kind: [] for kind in ("like", "file", "module")}
     for name in names:

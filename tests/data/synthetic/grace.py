@@ -98,7 +98,7 @@ UNITS = {
     "nvidia-persistenced": "/usr/bin/nvidia-persistenced --user nvidia-persistenced --uvm-persistence-mode --verbose",
 }
 BLUEFIELD = {
-    "driver_info": {"driver": "mlx5_core", "version": KERNEL, "firmware": "32.43.2026", "bus": "0006:01:00.0"},
+    "driver_info": {"driver": "mlx5_core", "version": KERNEL, "firmware": "32.43.8002", "bus": "0006:01:00.0"},
     "coalescing": {
         "rx_usecs": 8,
         "rx_frames": 128,
@@ -126,7 +126,7 @@ def _network(host):
     host.pci("0006:00:00.0", [], "0604 10de 22b1", 0, "pcieport", port=ROOT_PORT)
     card = host.pci("0006:01:00.0", ["0006:00:00.0"], "0200 15b3 a2dc", 0, "mlx5_core", group=(16, "DMA-FQ"))
     host.net("enP6p1s0f0np0", card, 200000, 9000)
-    host.rdma("mlx5_4", card, "200 Gb/sec (4X HDR)", "Ethernet", "enP6p1s0f0np0", firmware="32.43.2026")
+    host.rdma("mlx5_4", card, "200 Gb/sec (4X HDR)", "Ethernet", "enP6p1s0f0np0", firmware="32.43.8002")
     host.put(card + "/infiniband/mlx5_4", board_id="MT_0000000884")
     host.irqs(card, [f"mlx5_comp{number}@pci:0006:01:00.0" for number in range(63)], host.local[0])
     host.net("lo", None, 0, 65536, kind=772)

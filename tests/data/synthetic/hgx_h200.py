@@ -188,7 +188,7 @@ def _ethernet(host, domain):
     storage = host.pci("0000:2a:00.0", ["0000:29:01.0"], "0200 15b3 1021", 0, "mlx5_core", (32, 16), group=(40, domain))
     host.pci("0000:29:01.0", [], "0604 8086 352a", 0, "pcieport", port=ROOT_PORT)
     host.net("ens6f0np0", storage, 200000, 9000)
-    host.rdma("mlx5_8", storage, "200 Gb/sec (4X HDR)", "Ethernet", "ens6f0np0", firmware="28.43.2026")
+    host.rdma("mlx5_8", storage, "200 Gb/sec (4X HDR)", "Ethernet", "ens6f0np0", firmware="28.43.8002")
     host.put(storage + "/infiniband/mlx5_8", board_id="MT_0000000834")
     host.put(storage + "/infiniband/mlx5_8/tc/1", traffic_class="Global tclass=106")
     host.irqs(storage, [f"mlx5_comp{number}@pci:0000:2a:00.0" for number in range(63)], host.local[0])
@@ -423,7 +423,7 @@ def _ethtool(tuned):
         "driver_info": {
             "driver": "mlx5_core",
             "version": KERNEL,
-            "firmware": "28.43.2026 (MT_0000000834)",
+            "firmware": "28.43.8002 (MT_0000000834)",
             "bus": "0000:2a:00.0",
         },
         "coalescing": {

@@ -158,7 +158,7 @@ class Host:
             self.put(place + "/queues/rx-0", rps_cpus="0")
 
     def rdma(
-        self, name, folder, rate, layer="InfiniBand", netdev=None, sm=1, state="4: ACTIVE", firmware="28.43.2026", **hw
+        self, name, folder, rate, layer="InfiniBand", netdev=None, sm=1, state="4: ACTIVE", firmware="28.43.8002", **hw
     ):
         """An RDMA device with one port. `rate` as sysfs has it; `hw`: counters that are not zero."""
         place = f"{folder}/infiniband/{name}"

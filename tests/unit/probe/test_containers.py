@@ -153,3 +153,23 @@ def test_links_for_nvidias_devices_are_seen(tree, collect, engines):
 def test_the_right_to_place_memory_is_a_bit_of_the_bounding_set(tree, collect, engines, mask, has):
     tree({"/proc/self/status": f"Name:\tpython3\nCapBnd:\t{mask}\n"})
     assert collect("containers")["containers.sys_nice"] == {"value": has}
+
+
+@pytest.mark.parametrize(
+    ("said", "fact"),
+    [
+        ("runc version 1.3.3-0ubuntu1~24.04.2\nspec: 1.2.1\ngo: go1.23.1\n", {"value": "1.3.3"}),
+        ("runc version 1.2.5\ncommit: v1.2.5-0-g59923ef\nspec: 1.2.0\n", {"value": "1.2.5"}),
+        ("youki version 0.5\n", {"unread": "runc --version says youki version 0.5\n"}),
+    ],
+)
+def test_runc_itself_says_its_version(tree, collect, engines, monkeypatch, said, fact):
+    tree({"/etc/": None})
+    engines("runc")
+    monkeypatch.setattr(read, "run", lambda command: said if command == ["/usr/bin/runc", "--version"] else "")
+    assert collect("containers")["containers.runc"] == fact
+
+
+def test_a_host_without_runc_has_no_version_of_it(tree, collect, engines):
+    tree({"/etc/": None})
+    assert "absent" in collect("containers")["containers.runc"]

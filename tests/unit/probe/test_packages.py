@@ -95,3 +95,12 @@ def test_the_services_are_named_as_the_kernel_names_processes():
 def test_a_module_that_the_kernel_has_not_is_absent(told):
     fact = told("module.no_such_module")["packages.module.no_such_module"]
     assert "absent" in fact or "modinfo is not installed" in fact["unread"]
+
+
+@pytest.mark.skipif(not shutil.which("dpkg-query"), reason="no dpkg on this machine")
+def test_an_audit_asks_for_judged_packages_alone(told, monkeypatch):
+    monkeypatch.setattr(packages, "JUDGED", ["dpkg*"])
+    found = told("judged")
+    assert set(found) == {"packages.judged"}
+    assert found["packages.judged"]["value"]["dpkg"]["version"]
+    assert "packages.judged" in told("judged", "manager")
