@@ -279,7 +279,10 @@ def fix_of(found: Finding) -> Fix:
 
 @dataclass(frozen=True)
 class HostResult:
-    """The result of a host: `state` is ok or why it was not reached, `devices` those of failing findings."""
+    """The result of a host: `state` is ok or why it was not reached, `devices` those of failing findings.
+
+    `since` has the Unix time from which the history knows the finding of a check. `look` is on its way to the history.
+    """
 
     host: str
     state: str
@@ -291,6 +294,8 @@ class HostResult:
     seconds: float = 0.0
     devices: tuple[Device, ...] = ()
     machine: str = ""
+    since: Mapping[str, int] = field(default_factory=dict)
+    look: Any = None
 
     def failing(self) -> Iterator[Finding]:
         return (found for found in self.findings if found.status == "fail")

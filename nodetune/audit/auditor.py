@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nodetune.api.model import Each, Finding, FleetFinding, HostFacts, HostResult, Value, Waiver
 from nodetune.audit import evaluate, reused_verdicts
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from nodetune.audit import fleet
     from nodetune.hosts.target import Target
 
+LookOf = Callable[[HostFacts], Any]
+"""Makes of facts what the history keeps; the result of the host brings it there."""
+
 LONGEST_SECONDS = 10.0
 """Limit for judging one host. Judging the largest real hosts takes a hundredth of it."""
 
@@ -32,8 +35,9 @@ LONGEST_SECONDS = 10.0
 class Auditor:
     """Turns the facts of hosts into findings. Each stack of overlays is resolved once."""
 
-    def __init__(self, selection: Selection, today: str = "") -> None:
+    def __init__(self, selection: Selection, today: str = "", look_of: LookOf | None = None) -> None:
         self._selection = selection
+        self._look_of = look_of
         self._today = today or _today()
         self._resolved: dict[tuple[tuple[str, ...], int], tuple[profile.Profile, reused_verdicts.Judge, OneCause]] = {}
 
@@ -82,7 +86,10 @@ class Auditor:
         return self._in_time(probed, lambda _: None)[0]
 
     def _result(self, probed: HostResult) -> HostResult:
-        return replace(self.result(probed.facts, probed.seconds), message=probed.message) if probed.facts else probed
+        if not probed.facts:
+            return probed
+        look = self._look_of(probed.facts) if self._look_of else None
+        return replace(self.result(probed.facts, probed.seconds), message=probed.message, look=look)
 
     def result(self, facts: HostFacts, seconds: float = 0.0) -> HostResult:
         """Judge the facts of one host."""
@@ -182,7 +189,9 @@ def _today() -> str:
     return datetime.datetime.now(datetime.timezone.utc).date().isoformat()
 
 
-def audit_files(saved: Saved, selection: Selection, rules: Rules | None = None) -> Iterator[HostResult]:
+def audit_files(
+    saved: Saved, selection: Selection, rules: Rules | None = None, look_of: LookOf | None = None
+) -> Iterator[HostResult]:
     """Judge a saved file, or those of a folder. A host with a bad or missing file counts as unreachable.
 
     Raises document.FactsError (the one file, or no file at all), InventoryError, yaml_lines.FileError (nothing
@@ -192,14 +201,14 @@ def audit_files(saved: Saved, selection: Selection, rules: Rules | None = None) 
     held = rules or Rules(named=saved.targets is not None)
     expect_saved(saved, selection)
     if not saved.is_folder:
-        return iter([Auditor(selection).alone(held.aged(saved.facts(), saved.path))])
+        return iter([Auditor(selection, look_of=look_of).alone(held.aged(saved.facts(), saved.path))])
     from nodetune.audit import processes  # one file needs no more than this one
 
     if saved.targets is not None:
         expect(saved.targets, selection)
     found, without = saved.files()
     judged = processes.judged(
-        Auditor(selection),
+        Auditor(selection, look_of=look_of),
         {host: (host, file) for host, file in found.items()},
         lambda part: ((host, held.read(file, host)) for host, file in part),
     )

@@ -123,6 +123,7 @@ def _host(result: HostResult) -> dict[str, Any]:
         "profile_reason": result.profile_reason,
         "seconds": round(result.seconds, 3),
         "devices": [asdict(each) for each in result.devices],
+        **({"since": dict(result.since)} if result.since else {}),
         "findings": [_finding(each) for each in result.findings],
     }
 

@@ -63,7 +63,11 @@ def probe_hosts(
 
 
 def audit_hosts(
-    targets: list[Target], selection: Selection, connection: ConnectionOptions, cache: FactCache | None = None
+    targets: list[Target],
+    selection: Selection,
+    connection: ConnectionOptions,
+    cache: FactCache | None = None,
+    look_of: auditor.LookOf | None = None,
 ) -> Generator[HostResult, None, None]:
     """Probe and judge hosts; for many hosts in several processes. The results have no facts."""
     auditor.expect(targets, selection)
@@ -73,7 +77,7 @@ def audit_hosts(
     if len(targets) > 1:
         _script(payload.families(selection.facts()), connection)  # packed here, so that no process and no thread has to
     return processes.judged(
-        auditor.Auditor(selection),
+        auditor.Auditor(selection, look_of=look_of),
         by_name,
         lambda part: ((each.host, each) for each in probe_hosts(part, selection, share, cache)),
         count,

@@ -20,7 +20,7 @@ AGAINST = ("checklist", "clustermax", "ai-cloud", "health-validation")
 
 @dataclass(frozen=True)
 class AuditRequest:
-    """Judge hosts or saved facts. `max_age` is in seconds."""
+    """Judge hosts or saved facts. `max_age` is in seconds; `history` is a file or a URL."""
 
     connection: ConnectionOptions = built()
     selection: Selection = built()
@@ -30,6 +30,7 @@ class AuditRequest:
     cohort: str = "gpu"
     reference: str | None = None
     no_compare: bool = False
+    history: str = ""
     fail_on: str = one_of("medium", FAIL_ON)
     against: str | None = one_of(None, AGAINST)
 

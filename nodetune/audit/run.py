@@ -12,12 +12,13 @@ from nodetune.api.model import HostResult
 from nodetune.audit import auditor
 from nodetune.audit.request import CACHE_MINUTES, AuditRequest
 from nodetune.audit.selection import Selection, comparing
-from nodetune.facts.saved import Rules, Saved
+from nodetune.facts.saved import BUNDLED, Rules, Saved
 from nodetune.foundation import stage_output, text
 from nodetune.foundation.stage_output import Show
 from nodetune.hosts.connection_options import ConnectionOptions
 
 if TYPE_CHECKING:
+    from nodetune.audit.remembered import Remembered
     from nodetune.hosts.target import Target
 
 # inventories, SSH and Slurm are imported where hosts are reached: saved facts need none of them
@@ -33,21 +34,34 @@ def compared(request: AuditRequest) -> Selection:
 def run(request: AuditRequest, selection: Selection, show: Show) -> list[HostResult]:
     """Return the results by host name. `selection`: see `compared`. After Ctrl-C: what is known so far."""
     path = request.facts_path
-    found = _saved(path, request, selection, show) if path else _hosts(request, selection, show)
-    return auditor.compared(found, selection)
+    if not request.history or (path and path.parent == BUNDLED):
+        return auditor.compared(_found(request, selection, show), selection)
+    from nodetune.audit.remembered import Remembered  # most audits have no history
+
+    with Remembered(request.history, show) as kept:
+        return kept.told(auditor.compared(_found(request, selection, show, kept), selection))
 
 
-def _saved(path: Path, request: AuditRequest, selection: Selection, show: Show) -> list[HostResult]:
+def _found(request: AuditRequest, selection: Selection, show: Show, kept: Remembered | None = None) -> list[HostResult]:
+    path = request.facts_path
+    return _saved(path, request, selection, show, kept) if path else _hosts(request, selection, show, kept)
+
+
+def _saved(
+    path: Path, request: AuditRequest, selection: Selection, show: Show, kept: Remembered | None
+) -> list[HostResult]:
     connection = request.connection
     rules = Rules(request.max_age, named=connection.inventory is not None)
     saved = Saved.selected(path, connection)
-    judged = (each for each in auditor.audit_files(saved, selection, rules) if connection.wants(each.host))
+    look_of = kept.look_of if kept else None
+    every = auditor.audit_files(saved, selection, rules, look_of)
+    judged = (kept.taken(each) if kept else each for each in every if connection.wants(each.host))
     if not saved.is_folder:
         return auditor.by_name(judged)
     return auditor.by_name(stage_output.counted(show, "audit", judged, sum(map(len, saved.files()))))
 
 
-def _hosts(request: AuditRequest, selection: Selection, show: Show) -> list[HostResult]:
+def _hosts(request: AuditRequest, selection: Selection, show: Show, kept: Remembered | None) -> list[HostResult]:
     from nodetune.audit import hosts
     from nodetune.facts.cache import FactCache
     from nodetune.remote.selected_hosts import selected_hosts
@@ -58,7 +72,8 @@ def _hosts(request: AuditRequest, selection: Selection, show: Show) -> list[Host
         oldest = request.max_age or CACHE_MINUTES * 60
         cache = FactCache(request.cache, oldest, "slurm" if connection.transport == "slurm" else "ssh")
     targets = selected_hosts(connection, show.detail)
-    found = _taken("audit", hosts.audit_hosts(targets, selection, connection, cache), targets, show)
+    look_of = kept.look_of if kept else None
+    found = _taken("audit", hosts.audit_hosts(targets, selection, connection, cache, look_of), targets, show, kept)
     _tell_cached([each for each in found if each.state == "ok" and each.message], len(found), show)
     return found
 
@@ -99,14 +114,18 @@ def _with_facts(judged: HostResult, saved: HostResult) -> HostResult:
 
 
 def _taken(
-    phase: str, running: Generator[HostResult, None, None], targets: Sequence[Target], show: Show
+    phase: str,
+    running: Generator[HostResult, None, None],
+    targets: Sequence[Target],
+    show: Show,
+    remembered: Remembered | None = None,
 ) -> list[HostResult]:
     """Take results as they come. Ctrl-C ends the run: hosts without a result are named as such."""
     kept: list[HostResult] = []
     try:
         with closing(running):
             for result in stage_output.counted(show, phase, running, len(targets)):
-                kept.append(result)  # noqa: PERF402  (an interrupted extend need not keep what came before)
+                kept.append(remembered.taken(result) if remembered else result)  # noqa: PERF401  (interrupted, it keeps what came before)
     except KeyboardInterrupt:
         show.warn(f"\ninterrupted: {len(kept)} of {text.count(len(targets), 'host')} answered")
         known = {result.host for result in kept}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nodetune.cli import change_options
 from nodetune.cli.host_options import hosts_or_nodes, stack
-from nodetune.cli.options import judging
+from nodetune.cli.options import history, judging
 from nodetune.cli.settings import Setting
 from nodetune.remediation.request import ApplyRequest
 
@@ -12,6 +12,7 @@ from nodetune.remediation.request import ApplyRequest
 @stack(
     hosts_or_nodes,
     judging,
+    history,
     change_options.runs_folder,
     change_options.waits(ApplyRequest),
     change_options.drain,

@@ -52,6 +52,20 @@ def span(_context: click.Context, _parameter: click.Parameter, typed: str | None
     return int(found[1]) * _UNITS[found[2]]
 
 
+class _Place(settings.Setting):
+    def locate(self, folder: Path, value: str) -> str:
+        """Return a URL as it is, and a path of a file in this folder."""
+        return value if "://" in value else str(folder / value)
+
+
+history = click.option(
+    "--history",
+    cls=_Place,
+    default="",
+    metavar="FILE|URL",
+    help="Remember facts, findings and figures in this file, or in PostgreSQL (postgresql://…). Default: nowhere.",
+)
+
 judging = stack(
     click.option(
         "-p",

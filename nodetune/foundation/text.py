@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -170,3 +171,8 @@ def span(seconds: float) -> str:
 def count(number: int, word: str) -> str:
     """Format a number with its noun."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def day(at: float) -> str:
+    """Return the day of a Unix time, in UTC."""
+    return time.strftime("%Y-%m-%d", time.gmtime(at))

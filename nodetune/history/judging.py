@@ -9,6 +9,7 @@ import json
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 
 from nodetune.foundation import by_key
 from nodetune.history import kinds, reader, trends
@@ -27,6 +28,9 @@ WARM = 50
 """°C that half of a host's GPUs have at least, where their differences count: idle ones hide heat."""
 
 PAST_DAYS = trends.PAST.stop
+
+TREND = "trend"
+"""The kind of the events that are trends."""
 
 LOOKED = 0
 """The series of a host that was looked at."""
@@ -56,14 +60,25 @@ def judge(db: Database, now: int) -> list[Trend]:
     for (cohort, family), members in groups.items():
         parts = [past.part(host, hosts[host][0], name, figures[host, name]) for host, name in members]
         verdicts = trends.judge(parts, max(len(parts), peers.of(cohort, family.partition("/")[0])))
-        found += [each for each in map(trends.trend, verdicts) if each]
+        found += [each for each in (trends.trend(verdict, day) for verdict in verdicts) if each]
         rows += [
             (day, host, names.ids[name], each.part.figure, min(each.usual, LARGEST), int(each.hit))
             for (host, name), each in zip(members, verdicts, strict=True)
         ]
     db.change("DELETE FROM figure WHERE day = ? OR day < ?", (day, day - PAST_DAYS))
     db.add("figure", rows)
+    at = day * DAY
+    db.change("DELETE FROM event WHERE at = ? AND kind = ?", (at, TREND))
+    numbers = {hosts[host][0]: host for host in looked}
+    db.add("event", [(numbers[each.host], at, TREND, each.name, json.dumps(asdict(each))) for each in found])
     return found
+
+
+def trends_of(db: Database, host: str = "") -> list[Trend]:
+    """Return the trends of the last day that was judged, of all hosts or one."""
+    known = db.rows("SELECT text FROM event WHERE at = ? AND kind = ?", (day_judged(db) * DAY, TREND))
+    found = (Trend(**json.loads(text)) for (text,) in known)
+    return sorted((each for each in found if host in ("", each.host)), key=lambda each: (each.host, each.name))
 
 
 def judged_name(leaf: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from nodetune.api.model import Absent, Each, Fact, HostFacts, Unread, Value
@@ -15,6 +15,9 @@ from nodetune.history import kinds
 
 FORMS = 64
 """Sorted forms of one fact that are kept. One that differs on each host is not kept."""
+
+FIGURE = "verify."
+"""The beginning of the leaves of figures."""
 
 PRINT = 12
 """Bytes of the print of a fact's settings."""
@@ -117,12 +120,13 @@ def fact_print(name: str, settings: str) -> bytes:
     return hashlib.blake2b(f"{name}\n{settings}".encode(), digest_size=PRINT).digest()
 
 
-def of_figures(host: str, at: int, figures: Iterable[tuple[str, float]]) -> Look:
-    """Return a look that holds only figures of verify, in thousandths of their units: other facts stay as they are."""
-    known = dict(figures)
-    leaves = tuple(f"verify.{name}" for name in sorted(known))
-    values = tuple(round(known[name] * 1000) for name in sorted(known))
-    return Look(host, at, (SortedFact("verify", leaves, values, "", b"", ("verify",), ()),))
+def of_figures(host: str, at: int, figures: Mapping[str, float]) -> Look:
+    """Return a look that holds only figures of verify, in thousandths of their units: all else stays as it was.
 
-
-Take = Callable[[Look], None]
+    `figures`: `measurement.metric/subject` → value.
+    """
+    facts = [
+        SortedFact(leaf.partition("/")[0], (leaf,), (round(value * 1000),), "", b"", (leaf,), ())
+        for leaf, value in ((f"{FIGURE}{name}", value) for name, value in sorted(figures.items()))
+    ]
+    return Look(host, at, tuple(facts))

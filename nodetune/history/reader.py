@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from nodetune.history import kinds
 from nodetune.history.database import Database
+from nodetune.history.look import FIGURE
 from nodetune.history.packing import unpack
 from nodetune.history.points import DAY, Change, Point, Rate
 
@@ -28,18 +30,34 @@ def leaves(db: Database, host: str, pattern: str) -> list[str]:
     return sorted(name for name in found if name.startswith(pattern))
 
 
-def series(db: Database, host: str, leaf: str, since: int) -> list[Point]:
-    """Return a point a day of the thinned past, then one a look."""
-    own, number = number_of(db, "host", host), number_of(db, "series", leaf)
-    if own is None or number is None:
-        return []
+def last_looks(db: Database) -> list[tuple[str, int]]:
+    """Return each host with the time of its last look."""
+    found = db.rows("SELECT h.name, max(l.at) FROM host h JOIN look l ON l.host = h.id GROUP BY h.name ORDER BY h.name")
+    return [(name, at) for name, at in found]
+
+
+def series_of(db: Database, host: str, leaves: Sequence[str], since: int) -> list[tuple[str, list[Point]]]:
+    """Return leaf → a point a day of the thinned past, then one a look. Leaves without numbers have none."""
+    own = number_of(db, "host", host)
+    ids = {leaf: number for number, leaf in db.rows("SELECT id, name FROM series") if kinds.of(leaf) in kinds.NUMBERS}
+    looks = [
+        (at, unpack(packed))
+        for at, packed in db.rows("SELECT at, packed FROM look WHERE host = ? AND at >= ? ORDER BY at", (own, since))
+    ]
     last = db.one("SELECT max(day) FROM day") or 0
     days = range(max(since // DAY, last - LONGEST_DAYS), last + 1)
     about = "SELECT day, low, high, grown FROM day WHERE day IN (?) AND series = ? AND host = ? ORDER BY day"
-    old = [Point(day * DAY, low, high, grown) for day, low, high, grown in db.rows_of(about, days, (number, own))]
-    looks = db.rows("SELECT at, packed FROM look WHERE host = ? AND at >= ? ORDER BY at", (own, since))
-    values = ((at, unpack(packed).get(number, 0)) for at, packed in looks)
-    return old + [Point(at, value, value) for at, value in values]
+    found = []
+    for leaf in leaves:
+        number = ids.get(leaf)
+        old = db.rows_of(about, days, (number, own)) if number is not None and last else ()
+        points = [Point(day * DAY, low, high, grown) for day, low, high, grown in old]
+        if number is not None:
+            points += [Point(at, values.get(number, 0), values.get(number, 0)) for at, values in looks]
+        if leaf.startswith(FIGURE):  # zero: not measured yet
+            points = [Point(each.at, each.low or each.high, each.high, each.grown) for each in points if each.high]
+        found.append((leaf, points))
+    return found
 
 
 def changes(db: Database, host: str, since: int) -> list[Change]:
@@ -53,7 +71,9 @@ def changes(db: Database, host: str, since: int) -> list[Change]:
             (own, since),
         )
     ]
-    events = db.rows("SELECT at, kind, subject, text FROM event WHERE host = ? AND at >= ?", (own, since))
+    events = db.rows(
+        "SELECT at, kind, subject, text FROM event WHERE host = ? AND at >= ? AND kind <> 'trend'", (own, since)
+    )
     found += [Change(at, kind, None, f"{subject}: {text}") for at, kind, subject, text in events]
     return sorted(found, key=lambda each: (each.at, each.leaf))
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 
 from nodetune.api.model import HostResult
 from nodetune.history import judging, reader, thinning, verdicts
-from nodetune.history.database import Database, HistoryError
+from nodetune.history.database import Database
 from nodetune.history.look import Look
 from nodetune.history.points import DAY, Change, Drain, Point, Rate
 from nodetune.history.trends import Trend
@@ -37,7 +36,11 @@ class History:
             if kind is None:
                 self.flush()
         finally:
-            self._db.close()
+            self.close()
+
+    def close(self) -> None:
+        """Close it; what waits is not written."""
+        self._db.close()
 
     def take(self, look: Look) -> None:
         """Keep a look with the next batch."""
@@ -63,13 +66,13 @@ class History:
             self._writer = None  # it knows numbers that were not kept
             raise
 
-    def judged(self, results: Iterable[HostResult], at: float) -> None:
-        """Keep which findings are there, and which are gone: those whose check passes now."""
+    def judged(self, results: Iterable[HostResult], at: Mapping[str, int]) -> None:
+        """Keep which findings are there, and which are gone: those whose check passes now. `at`: host → time of its look."""
         with self._db.writing():
-            verdicts.keep(self._db, results, int(at))
+            verdicts.keep(self._db, results, at)
 
-    def since(self, hosts: Iterable[str]) -> Mapping[tuple[str, str], int]:
-        """Return (host, check) → the time since when its finding has been there."""
+    def since(self, hosts: Iterable[str]) -> Mapping[str, Mapping[str, int]]:
+        """Return host → check → the time since when its finding has been there."""
         return verdicts.since(self._db, hosts)
 
     def drains(self, host: str) -> list[Drain]:
@@ -86,7 +89,15 @@ class History:
 
     def series(self, host: str, leaf: str, since: float = 0) -> list[Point]:
         """Return a point a day of the thinned past, then one a look."""
-        return reader.series(self._db, host, leaf, int(since))
+        return self.series_of(host, [leaf], since)[0][1]
+
+    def series_of(self, host: str, leaves: Sequence[str], since: float = 0) -> list[tuple[str, list[Point]]]:
+        """Return `series` of several leaves of a host, whose looks are read once."""
+        return reader.series_of(self._db, host, leaves, int(since))
+
+    def last_looks(self) -> list[tuple[str, int]]:
+        """Return each host with the time of its last look."""
+        return reader.last_looks(self._db)
 
     def changes(self, host: str, since: float = 0) -> list[Change]:
         """Return what changed on a host, and what made its counters start again, the oldest first."""
@@ -97,31 +108,21 @@ class History:
         return reader.rates(self._db, int(now), fact, span)
 
     def judge(self, now: float) -> list[Trend]:
-        """Return what grows too much and did on several days."""
+        """Judge the last 24 hours, and return what grew too much and did on several days."""
         with self._db.writing():
             return judging.judge(self._db, int(now))
+
+    def daily(self, now: float) -> list[Trend]:
+        """Judge and thin if that was not done today, and return the trends of today."""
+        if judging.day_judged(self._db) < now // DAY:
+            self.judge(now)
+            self.thin(now)
+        return self.trends()
+
+    def trends(self) -> list[Trend]:
+        """Return the trends of the last day that was judged."""
+        return judging.trends_of(self._db)
 
     def thin(self, now: float) -> int:
         """Turn the looks of whole days that are older than a week into a row a day and series. Return the rows."""
         return thinning.thin(self._db, int(now))
-
-
-def take_safely(history: History, warn: Callable[[str], None]) -> Callable[[Look], None]:
-    """Return `history.take` that warns once of an error and then takes nothing: an audit continues without its history."""
-    failed: list[str] = []
-
-    def take(look: Look) -> None:
-        if failed:
-            return
-        try:
-            history.take(look)
-        except HistoryError as problem:
-            failed.append(str(problem))
-            warn(f"history: {problem}")
-
-    return take
-
-
-def now() -> float:
-    """Return the time, for callers that judge."""
-    return time.time()

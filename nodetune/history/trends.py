@@ -5,6 +5,7 @@ The figures were chosen by simulation: see benchmarks/simulated_year.py, which h
 
 from __future__ import annotations
 
+import datetime
 import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from nodetune.foundation import text
 from nodetune.history import kinds
 
 FACTOR, LEAST, STEADY = 4, 10, 5
@@ -55,7 +57,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Trend:
-    """A part that dies slowly. `figure` is of a day; `limit` is reached in `days` (None: unknown)."""
+    """A part that dies slowly. `figure` is that of `day`; it reaches `limit` in `days` (None: unknown)."""
 
     host: str
     name: str
@@ -64,6 +66,7 @@ class Trend:
     hits: int
     less: float
     peers: int
+    day: int = 0
     limit: int | None = None
     days: float | None = None
     doubles: float | None = None
@@ -125,8 +128,11 @@ def _is_much(figure: int, growth: float, heat: bool) -> bool:
     return growth >= DEGREES if heat else figure >= LEAST and growth >= FACTOR
 
 
-def trend(judged: Judged) -> Trend | None:
-    """Return the trend of a part that had too much today, if it had on other days too and less than today."""
+def trend(judged: Judged, day: int = 0) -> Trend | None:
+    """Return the trend of a part that had too much today, if it had on other days too and less than today.
+
+    `day`: of today, since 1970.
+    """
     part = judged.part
     if not judged.hit:
         return None
@@ -143,6 +149,7 @@ def trend(judged: Judged) -> Trend | None:
         len(recent) + 1,
         judged.less,
         judged.peers,
+        day,
         limit,
         days,
         doubles,
@@ -167,3 +174,21 @@ def limits() -> dict[str, int]:
     """Return family → the limit of a day."""
     lines = (Path(__file__).parent / "limits.txt").read_text().splitlines()
     return {name: int(limit) for name, limit, *_ in (line.split() for line in lines if line[:1].isalpha())}
+
+
+def sentence(trend: Trend) -> str:
+    """Describe a trend, with the day on which it reaches its limit."""
+    subject, _, item = trend.name.partition("/")[2].rpartition("/")
+    what = text.plain(trend.name.replace(f"/{subject}/", "/") if subject else trend.name.partition("/")[0])
+    part = f"{text.plain(subject or item)} of {text.plain(trend.host)}" if subject or item else text.plain(trend.host)
+    if is_heat(trend.name):
+        told = f"{part}: {trend.figure} °C above the other GPUs of its host ({what}), usually {trend.usual} °C"
+    else:
+        told = f"{part}: {what} grew by {trend.figure:,} in 24 hours, usually by at most {trend.usual:,}"
+    told += f"; so on {trend.hits} of the last {RECENT} days, most today"
+    if trend.peers:
+        told += f"; {trend.less * 100:.3g} % of its {text.count(trend.peers, 'peer')} grew less"
+    if trend.days is not None and trend.limit is not None:
+        then = datetime.date(1970, 1, 1) + datetime.timedelta(days=trend.day + math.ceil(trend.days))
+        return f"{told}; at this growth it passes {trend.limit:,} a day on {then.isoformat()}"
+    return f"{told}; it doubles in {trend.doubles:.1f} days" if trend.doubles else told

@@ -12,17 +12,20 @@ from nodetune.history.points import Drain, Spell
 _OPEN = "SELECT host, finding, subject, since FROM verdict WHERE gone IS NULL AND host IN (?)"
 
 
-def keep(db: Database, results: Iterable[HostResult], at: int) -> None:
-    """Keep what failed and what passes on these hosts."""
+def keep(db: Database, results: Iterable[HostResult], looked: Mapping[str, int]) -> None:
+    """Keep what failed and what passes on these hosts. `looked`: host → the time of its facts; older ones say nothing."""
     judged = {each.host: each for each in results if each.state == "ok"}
     ids = _ids(db, judged)
+    newest: dict[int, int] = dict(
+        db.rows_of("SELECT host, max(at) FROM look WHERE host IN (?) GROUP BY host", ids.values())
+    )
     there = by_key((row[0], row[1:]) for row in db.rows_of(_OPEN, ids.values()))
     new: list[Row] = []
     gone: list[Row] = []
     for host, result in judged.items():
-        if host not in ids:  # its look was not kept: facts without a time
+        number, at = ids.get(host, 0), looked.get(host, 0)
+        if at < newest.get(number, 1):  # also those whose facts have no time: no look of them was kept
             continue
-        number = ids[host]
         failing = {(found.check, subject) for found in result.failing() for subject in _subjects(found)}
         proven = {found.check for found in result.findings if found.status in ("pass", "fail")}
         known = {(finding, subject): since for finding, subject, since in there.get(number, ())}
@@ -44,13 +47,13 @@ def _ids(db: Database, hosts: Iterable[str]) -> dict[str, int]:
     return dict(db.rows_of("SELECT name, id FROM host WHERE name IN (?)", hosts))
 
 
-def since(db: Database, hosts: Iterable[str]) -> Mapping[tuple[str, str], int]:
-    """Return (host, check) → the earliest time of those of its subjects that are still there."""
+def since(db: Database, hosts: Iterable[str]) -> Mapping[str, Mapping[str, int]]:
+    """Return host → check → the earliest time of those of its subjects that are still there."""
     names = {number: name for name, number in _ids(db, hosts).items()}
-    found: dict[tuple[str, str], int] = {}
+    found: dict[str, dict[str, int]] = {}
     for host, finding, _, begun in db.rows_of(_OPEN, names):
-        key = names[host], finding
-        found[key] = min(begun, found.get(key, begun))
+        of = found.setdefault(names[host], {})
+        of[finding] = min(begun, of.get(finding, begun))
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -170,36 +170,18 @@ class Writer:
         carry = {int(series): added for series, added in json.loads(host.carry or "{}").items()}
         reasons: Counter[str] = Counter()
         here = _Parts(look.facts)
-        for series in self._in_question(before, values, carry, changed, fresh):
-            leaf, added = self._names.names[series], carry.get(series, 0)
-            was = before.get(series, 0)
-            if _below(leaf, fresh):
-                raw, grown, why = values.get(series, 0), 0, ""
-            elif series not in values and not here.listed(leaf):
-                raw, grown, why = was - added, 0, ""
-            else:
+        for series in _in_question(before, values, carry, changed, fresh):
+            leaf, was, added = self._names.names[series], before.get(series, 0), carry.get(series, 0)
+            if series not in values and not here.listed(leaf):
+                values[series] = was
+            elif kinds.of(leaf) in kinds.COUNTERS:
                 raw = values.get(series, 0)
-                grown, why = resets.grown(leaf, was - added, raw, changed)
-            values[series] = was + grown
-            carry[series] = was + grown - raw
-            reasons[why] += bool(why)
+                grown, why = (0, "") if _below(leaf, fresh) else resets.grown(leaf, was - added, raw, changed)
+                values[series], carry[series] = was + grown, was + grown - raw
+                reasons[why] += bool(why)
         rows.event += [(host.id, look.at, "reset", why, f"{count} counters") for why, count in reasons.items() if count]
         kept = {series: added for series, added in sorted(carry.items()) if added}
         return values, json.dumps(kept) if kept else None, digest
-
-    def _in_question(
-        self,
-        before: Mapping[int, int],
-        values: Mapping[int, int],
-        carry: Mapping[int, int],
-        changed: set[str],
-        fresh: frozenset[str],
-    ) -> Iterator[int]:
-        """Yield the counters whose stored value is not just what was read."""
-        asked = {series for series, value in before.items() if values.get(series, 0) < value} | carry.keys()
-        if fresh or any(leaf.startswith("gpu.serial/") for leaf in changed):
-            asked |= values.keys()
-        return (series for series in sorted(asked) if kinds.of(self._names.names[series]) in kinds.COUNTERS)
 
     def _known_parts(self, digest: bytes, look: Look, rows: _Rows) -> tuple[bytes, frozenset[str]]:
         """Return the print of all parts whose numbers were ever read, and those that never were before."""
@@ -213,6 +195,20 @@ class Writer:
             self._parts[key] = fact_print("parts", text), frozenset(parts - known if digest else ())
             rows.fact.append((self._parts[key][0], "parts", text))
         return self._parts[key]
+
+
+def _in_question(
+    before: Mapping[int, int],
+    values: Mapping[int, int],
+    carry: Mapping[int, int],
+    changed: set[str],
+    fresh: frozenset[str],
+) -> list[int]:
+    """Return the series whose stored value may not be just what was read."""
+    asked = {series for series, value in before.items() if values.get(series, 0) < value} | carry.keys()
+    if fresh or any(leaf.startswith("gpu.serial/") for leaf in changed):
+        asked |= values.keys()
+    return sorted(asked)
 
 
 class _Parts:

@@ -18,6 +18,7 @@ class VerifyRequest:
     connection: ConnectionOptions = built()
     measure: SuiteRequest = part(SuiteRequest)
     allow_busy: bool = False
+    history: str = ""
     baseline: Path | None = None
     save_baseline: Path | None = None
     find_slow: bool = False

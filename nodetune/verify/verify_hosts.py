@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from nodetune.facts.machine import UNKNOWN
-from nodetune.foundation import file_io, json_document
+from nodetune.foundation import file_io, json_document, text
 from nodetune.foundation.stage_output import Phase, Show
 from nodetune.hosts import nodeset
 from nodetune.hosts.connection_options import ConnectionOptions
@@ -29,7 +31,33 @@ def verify_hosts(request: VerifyRequest, show: Show) -> list[HostVerification]:
     targets = selected_hosts(request.connection, show.detail)
     seconds = before_after.once(request.measure) * request.measure.repeat
     with show.phase("verify", len(targets), seconds) as phase:
-        return _verify_run(request, phase).prove(targets, own, request.allow_busy)
+        found = _verify_run(request, phase).prove(targets, own, request.allow_busy)
+    if request.history:
+        _remember(request.history, found, show)
+    return found
+
+
+def _remember(place: str, verifications: Sequence[HostVerification], show: Show) -> None:
+    """Keep the figures that nothing disturbed. What the history cannot keep ends no verify."""
+    from nodetune.history.database import HistoryError  # most runs have no history
+    from nodetune.history.look import of_figures
+    from nodetune.history.store import History
+
+    looks = [of_figures(each.host, int(time.time()), _figures(each)) for each in verifications if _figures(each)]
+    try:
+        with History(place) as history:
+            history.record(looks)
+    except HistoryError as problem:
+        show.warn(f"{problem}; the figures are not kept")
+
+
+def _figures(verification: HostVerification) -> dict[str, float]:
+    figures = [verdict.figure for verdict in verification.verdicts]
+    return {
+        f"{each.measurement}.{each.metric}/{text.plain(each.subject)}": each.value
+        for each in figures
+        if not each.disturbance and math.isfinite(each.value)
+    }
 
 
 def _verify_run(request: VerifyRequest, phase: Phase) -> run.VerifyRun:

@@ -95,6 +95,7 @@ def _check_format(output_format: str, about: report.About, output: Path | None, 
 @cli_options.audit_format
 @cli_options.previous
 @cli_options.measurements
+@cli_options.history
 @cli_options.output
 @verbosity.progress_option
 def command(

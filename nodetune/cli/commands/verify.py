@@ -160,6 +160,7 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
     metavar="SECONDS",
     help="Deadline of a run of --find-slow: one that takes longer hangs.",
 )
+@cli_options.history
 @cli_options.rows_format
 @cli_options.output
 @verbosity.progress_option

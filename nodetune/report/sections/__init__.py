@@ -57,7 +57,7 @@ class Line:
 
     `parts` are the checks that it also reports. `others` is the number of hosts with another text than this, where
     not each has a line. `members` are the findings behind it. In the section UNKNOWN a line is one reason, and `check`
-    the first that lacks a fact.
+    the first that lacks a fact. `since`: the Unix time from which the history knows it on one of the hosts.
     """
 
     severity: str
@@ -69,6 +69,7 @@ class Line:
     parts: tuple[str, ...] = ()
     others: int = 0
     members: tuple[Member, ...] = field(default=(), repr=False, compare=False)
+    since: int | None = None
 
 
 @dataclass(frozen=True)
@@ -238,7 +239,8 @@ class _Told:
         parts = dict.fromkeys(id_ for result, _ in members for id_ in self._parts[id(result)].get(first.check, ()))
         words = first.severity, first.check, subject, text if all(each.text == text for each in told) else short, short
         hosts, others = tuple(result.host for result, _ in members), sum(each.short != short for each in told)
-        return Line(*words, hosts, tuple(parts), others, tuple(members))
+        known = (result.since[first.check] for result, _ in members if first.check in result.since)
+        return Line(*words, hosts, tuple(parts), others, tuple(members), min(known, default=None))
 
     def _line(self, result: HostResult, found: Finding) -> lines.Line:
         key = id(found), id(result.devices) if found.subjects else 0

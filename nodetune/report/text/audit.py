@@ -203,7 +203,9 @@ class Columns:
         subject = 0 if hosts > 1 else WIDEST["subject"] if wide else NARROW
         self._subject = _width((line.subject for line in lines), subject)
         self._check = _width(map(_check, lines), WIDEST["check"]) if wide else 0
-        self._text = _width((f"{'' if self._subject else line.subject}  {line.text}" for line in lines), out.room())
+        self._text = _width(
+            (f"{'' if self._subject else line.subject}  {line.text}{_since(line)}" for line in lines), out.room()
+        )
 
     def row(self, line: Line, rows: int = 99) -> None:
         """Print one cause. `rows` is the maximum number of rows."""
@@ -224,6 +226,7 @@ class Columns:
     def _told(self, line: Line, room: int) -> str:
         """Return the text of a line, in fewer words if it is long."""
         more = f"; other values on {text.count(line.others, 'host')}" if line.others else ""
+        more += _since(line)
         if not self._check and line.parts and line.severity != UNKNOWN:
             more += f" (+{len(line.parts)})"
         return (line.text if cell_len(line.text + more) <= room else line.short) + more
@@ -263,6 +266,10 @@ def cut(told: str, room: int) -> str:
         return told
     end = next(iter(breaks(told, max(room - 2, 1), room)), len(told))
     return f"{told[:end].rstrip()} …"
+
+
+def _since(line: Line) -> str:
+    return "" if line.since is None else f"; since {text.day(line.since)}"
 
 
 def _check(line: Line) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodetune.api.model import Finding, HostResult
+from nodetune.foundation import text
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,12 @@ class Group:
     @property
     def hosts(self) -> list[str]:
         return [result.host for result, _ in self.members]
+
+    @property
+    def since(self) -> str:
+        """The day from which the history knows it on one of the hosts, such as `since 2026-11-03`; empty: unknown."""
+        known = [result.since[self.check] for result, _ in self.members if self.check in result.since]
+        return f"since {text.day(min(known))}" if known else ""
 
     @property
     def rank(self) -> tuple[Any, ...]:

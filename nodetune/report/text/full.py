@@ -95,7 +95,7 @@ class Printer:
 
     def _group(self, group: Group) -> None:
         self._head(group)
-        self._line(group.title, indent=GUTTER)
+        self._line(", ".join(filter(None, (group.title, group.since))), indent=GUTTER)
         self._values(group)
         if not self._brief:
             self._next(group)

@@ -1,0 +1,99 @@
+"""`nodetune history`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from nodetune.cli import options
+from nodetune.foundation.exit_codes import FINDINGS, OK
+
+if TYPE_CHECKING:
+    from nodetune.history.store import History
+    from nodetune.history.trends import Trend
+
+SCHEMA = "nodetune.history/1"
+
+
+@click.command("history")
+@click.argument("host", required=False)
+@click.argument("fact", default="")
+@options.history
+@click.option(
+    "--since", callback=options.span, default="90d", show_default=True, metavar="TIME", help="How far back (36h, 30d)."
+)
+@options.format_option(["text", "json", "csv", "prometheus"])
+@options.output
+def command(host: str | None, fact: str, history: str, since: int, output_format: str, output: Path | None) -> int:
+    """Show what changed on hosts and when, and what dies slowly.
+
+    \b
+    nodetune audit -i prod --history fleet.db          every audit adds a look at each host
+    nodetune history --history fleet.db                trends: what grows far above its own past and its peers
+    nodetune history gpu017                            one host: changes, findings, numbers (history = in nodetune.toml)
+    nodetune history gpu017 gpu.nvlink_errors/GPU3     only facts whose names begin so
+    nodetune history --format prometheus               growth of all counters in the last 24 hours
+    nodetune history --format csv -o fleet.csv         all numbers; days for what is older than a week
+
+    Exit code: 0 no trend, 1 trends, 2 usage.
+    """
+    if not history:
+        raise click.UsageError("give --history FILE|URL, or history = in nodetune.toml")
+    from nodetune.history.store import History
+
+    begun = time.time() - since
+    with History(history, make=False) as known, options.writing(output) as stream:
+        if output_format in ("csv", "prometheus"):
+            _export(known, host, fact, begun, output_format, stream)
+            return OK
+        found = known.trends() if host is None else _host(known, host, fact, begun, output_format, stream)
+        if host is None:
+            _fleet(known, found, output_format, stream)
+    return FINDINGS if found else OK
+
+
+def _fleet(known: History, found: Sequence[Trend], output_format: str, stream: TextIO) -> None:
+    from nodetune.foundation import json_document
+    from nodetune.history import story
+    from nodetune.report.text import history as text_history
+
+    hosts = known.last_looks()
+    if output_format == "json":
+        last = [{"name": name, "last": at} for name, at in hosts]
+        told = {**json_document.head(SCHEMA), "hosts": last, "trends": [story.trend_data(each) for each in found]}
+        stream.write(json_document.text(told))
+        return
+    text_history.print_fleet(stream, hosts, found)
+
+
+def _host(known: History, host: str, fact: str, begun: float, output_format: str, stream: TextIO) -> Sequence[Trend]:
+    from nodetune.foundation import json_document
+    from nodetune.history import story
+    from nodetune.report.text import history as text_history
+
+    told = story.of_host(known, host, fact, begun)
+    if output_format == "json":
+        stream.write(json_document.text({**json_document.head(SCHEMA), **told.data()}))
+    else:
+        text_history.print_host(stream, told)
+    return told.trends
+
+
+def _export(known: History, host: str | None, fact: str, begun: float, output_format: str, stream: TextIO) -> None:
+    from nodetune.report import history_rates, rows
+
+    if output_format == "prometheus":
+        rates = known.rates(time.time(), fact)
+        history_rates.write_prometheus((each for each in rates if host in (None, each.host)), stream)
+        return
+    every = [host] if host else known.hosts()
+    told = (
+        row
+        for each in every
+        for row in history_rates.rows(each, known.series_of(each, known.leaves(each, fact), begun))
+    )
+    rows.write(stream, output_format, history_rates.HEAD, told)

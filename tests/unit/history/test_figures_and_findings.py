@@ -1,0 +1,55 @@
+"""Figures of verify, and since when findings are there."""
+
+from dataclasses import replace
+
+from nodetune.api.model import Finding, HostResult
+from nodetune.history.look import of_figures
+
+START = 20_700 * 86_400  # of conftest.py
+
+
+def judged(*findings, host="n1"):
+    return [HostResult(host, "ok", findings=findings)]
+
+
+def found(status, check="swap-on", **subjects):
+    return Finding(check, status, "medium", subjects=subjects)
+
+
+def test_figures_are_a_series_and_leave_facts_as_they_are(history, look):
+    history.record([look(0, {"gpu.pcie_replay_counter": {"GPU0": 7}, "gpu.temperature": {"GPU0": 40}})])
+    history.record([of_figures("n1", START + 60, {"gemm.bf16/GPU0": 807.25})])
+    history.record([look(900, {"gpu.pcie_replay_counter": {"GPU0": 8}, "gpu.temperature": {"GPU0": 41}})])
+    assert [each.low for each in history.series("n1", "verify.gemm.bf16/GPU0")] == [807250, 807250]
+    assert [each.low for each in history.series("n1", "gpu.pcie_replay_counter/GPU0")] == [7, 7, 8]
+    assert [each.low for each in history.series("n1", "gpu.temperature/GPU0")] == [40, 40, 41]
+    assert history.changes("n1") == []
+
+
+def test_a_finding_is_there_until_its_check_passes(history, look):
+    for number, status in enumerate(("fail", "unknown", "fail", "pass", "fail")):
+        history.record([look(number * 900, {"sysctl.vm.swappiness": 60})])
+        history.judged(judged(found(status)), {"n1": START + number * 900})
+        since = {0: START, 1: START, 2: START, 3: None, 4: START + 3600}[number]
+        assert history.since(["n1"]).get("n1", {}).get("swap-on") == since
+    (drain,) = history.drains("n1")
+    assert (drain.finding, drain.times, drain.between, drain.last.gone) == ("swap-on", 2, 3600, None)
+
+
+def test_each_device_has_its_own_time(history, look):
+    history.record([look(0, {"sysctl.vm.swappiness": 60})])
+    history.judged(judged(found("fail", GPU0="5", GPU1="7")), {"n1": START})
+    history.record([look(900, {"sysctl.vm.swappiness": 60})])
+    history.judged(judged(found("fail", GPU1="9", GPU2="7")), {"n1": START + 900})
+    assert history.since(["n1"]) == {"n1": {"swap-on": START}}
+    rows = history._db.rows("SELECT subject, since, gone FROM verdict ORDER BY subject")
+    assert rows == [("GPU0", START, START + 900), ("GPU1", START, None), ("GPU2", START + 900, None)]
+
+
+def test_a_finding_of_older_facts_or_of_a_lost_host_says_nothing(history, look):
+    history.record([look(900, {"sysctl.vm.swappiness": 60})])
+    history.judged(judged(found("fail")), {"n1": START + 900})
+    history.judged(judged(found("pass")), {"n1": START})
+    history.judged([replace(judged(found("pass"))[0], state="unreachable")], {"n1": START + 1800})
+    history.judged(judged(found("fail"), host="n2"), {})
+    assert history.since(["n1", "n2"]) == {"n1": {"swap-on": START + 900}}
