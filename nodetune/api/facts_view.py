@@ -54,7 +54,7 @@ class FactsView:
         if name not in self._values:
             self._values[name] = self._read(name)
         found = self._values[name]
-        if isinstance(found, FactAbsentError | FactUnreadError):
+        if isinstance(found, (FactAbsentError, FactUnreadError)):
             raise found
         return found
 
@@ -85,17 +85,16 @@ class FactsView:
 
 def value_of(name: str, fact: Fact) -> Any:
     """Return the value of a fact. Raise FactAbsentError or FactUnreadError if there is none."""
-    match fact:
-        case Value(value):
-            return value
-        case Absent(reason):
-            raise FactAbsentError(reason)
-        case Unread(reason):
-            raise FactUnreadError(f"{name}: {reason}")
-        case Each(of):
-            return {
-                subject: each.value if isinstance(each, Value) else value_of(f"{name} of {subject}", each)
-                for subject, each in of.items()
-                if not isinstance(each, Absent)
-            }
+    if isinstance(fact, Value):
+        return fact.value
+    if isinstance(fact, Absent):
+        raise FactAbsentError(fact.reason)
+    if isinstance(fact, Unread):
+        raise FactUnreadError(f"{name}: {fact.reason}")
+    if isinstance(fact, Each):
+        return {
+            subject: each.value if isinstance(each, Value) else value_of(f"{name} of {subject}", each)
+            for subject, each in fact.of.items()
+            if not isinstance(each, Absent)
+        }
     raise TypeError(f"{name} is not a fact: {fact!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 if TYPE_CHECKING:
     from nodetune.api.device import Device
@@ -65,7 +65,7 @@ class Each:
     of: Mapping[str, Value | Absent | Unread]
 
 
-Fact = Value | Absent | Unread | Each
+Fact = Union[Value, Absent, Unread, Each]
 
 
 NOT_COLLECTED = "not collected: collect the facts again with this version"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Union
 
 from nodetune.api.model import Ref
 
@@ -17,7 +17,7 @@ Show = Callable[[Any], str]
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Contains(_Operand):
     """A list or text that contains the operand."""
 
     def test(self, value: Any) -> bool:
-        return isinstance(value, str | Sequence) and self.wanted in value
+        return isinstance(value, (str, Sequence)) and self.wanted in value
 
     def describe(self, show: Show = str) -> str:
         return f"contains {show(self.wanted)}"
@@ -107,7 +107,7 @@ class Empty(_Operand):
     wanted: Any = "none"
 
     def test(self, value: Any) -> bool:
-        return value is None or (isinstance(value, str | Sequence | dict) and len(value) == 0)
+        return value is None or (isinstance(value, (str, Sequence, dict)) and len(value) == 0)
 
     def describe(self, show: Show = str) -> str:  # noqa: ARG002
         return str(self.wanted)
@@ -163,7 +163,7 @@ def _range(value: Any) -> Any:
     return [value, value] if _number(value) else value
 
 
-Predicate = Equals | AtLeast | AtMost | Within | OneOf | Matches | Contains | Subset | Empty | Not | Where | ByModel
+Predicate = Union[Equals, AtLeast, AtMost, Within, OneOf, Matches, Contains, Subset, Empty, Not, Where, ByModel]
 
 BY_KEY: dict[str, type[Any]] = {
     re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in Predicate.__args__
@@ -174,7 +174,7 @@ KEY_OF = {kind: key for key, kind in BY_KEY.items()}
 def wants_number(accept: Any) -> bool:
     """Return whether only a number can satisfy this."""
     found = as_predicate(accept)
-    return isinstance(found, AtLeast | AtMost | Within) or (isinstance(found, Equals) and _number(found.wanted))
+    return isinstance(found, (AtLeast, AtMost, Within)) or (isinstance(found, Equals) and _number(found.wanted))
 
 
 def alike(accept: Any, other: Any) -> bool:
@@ -221,7 +221,7 @@ def to_data(accept: Any) -> Any:
         return {KEY_OF[type(accept)]: to_data(accept.wanted)}
     if isinstance(accept, dict):
         return {key: to_data(each) for key, each in accept.items()}
-    if isinstance(accept, list | tuple):
+    if isinstance(accept, (list, tuple)):
         return [to_data(each) for each in accept]
     return accept
 
@@ -288,7 +288,7 @@ def refs(data: Any) -> set[str]:
         return {data.fact}
     if type(data) in KEY_OF:
         return refs(data.wanted)
-    parts = data.values() if isinstance(data, dict) else data if isinstance(data, list | tuple) else ()
+    parts = data.values() if isinstance(data, dict) else data if isinstance(data, (list, tuple)) else ()
     return {name for each in parts for name in refs(each)}
 
 
@@ -300,6 +300,6 @@ def resolve(data: Any, lookup: Callable[[str], Any]) -> Any:
         return type(data)(resolve(data.wanted, lookup))
     if isinstance(data, dict):
         return {key: resolve(each, lookup) for key, each in data.items()}
-    if isinstance(data, list | tuple):
+    if isinstance(data, (list, tuple)):
         return type(data)(resolve(each, lookup) for each in data)
     return data

@@ -135,27 +135,26 @@ class Prepared:
         if check.observe is None:
             return view.fact(check.fact or "")
         seen = check.observe(view)
-        if isinstance(seen, Value | Absent | Unread | Each):
+        if isinstance(seen, (Value, Absent, Unread, Each)):
             return seen
         if isinstance(seen, dict):
             return Each(
                 {
-                    str(name): one if isinstance(one, Value | Absent | Unread) else Value(one)
+                    str(name): one if isinstance(one, (Value, Absent, Unread)) else Value(one)
                     for name, one in seen.items()
                 }
             )
         return Value(seen)
 
     def _judge_fact(self, view: FactsView, fact: Fact) -> Finding:
-        match fact:
-            case Absent(reason):
-                return self._absent(view, reason)
-            case Unread(reason):
-                return self._finding("unknown", reason=reason)
-            case Value(value):
-                return self._judge_value(view, value)
-            case Each(of):
-                return self._judge_each(view, of)
+        if isinstance(fact, Absent):
+            return self._absent(view, fact.reason)
+        if isinstance(fact, Unread):
+            return self._finding("unknown", reason=fact.reason)
+        if isinstance(fact, Value):
+            return self._judge_value(view, fact.value)
+        if isinstance(fact, Each):
+            return self._judge_each(view, fact.of)
         raise TypeError(f"{self.check.id} observed {fact!r}, which is not a fact")
 
     def _absent(self, view: FactsView, reason: str) -> Finding:

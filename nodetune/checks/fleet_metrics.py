@@ -78,7 +78,7 @@ def _rates(facts: FactsView, counts: Mapping[str, float]) -> dict[str, float]:
 
 
 def _sum(counters: Mapping[str, Any]) -> float:
-    return float(sum(each for each in counters.values() if isinstance(each, int | float)))
+    return float(sum(each for each in counters.values() if isinstance(each, (int, float))))
 
 
 @needs("gpu.pcie_replay_counter", "host.uptime_s")

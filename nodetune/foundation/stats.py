@@ -25,8 +25,9 @@ def robust(values: Sequence[float]) -> tuple[float, float]:
 def agreed(values: Iterable[Any]) -> Any:
     """Return the value that at least three quarters of four or more values share, or None."""
     seen = Counter(values)
+    total = sum(seen.values())
     value, count = seen.most_common(1)[0] if seen else (None, 0)
-    return value if seen.total() >= 4 and count * 4 >= seen.total() * 3 else None
+    return value if total >= 4 and count * 4 >= total * 3 else None
 
 
 def odd_ones(seen: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:

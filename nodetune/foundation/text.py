@@ -63,11 +63,11 @@ def value(item: Any, unit: str = "") -> str:
         return "none"
     if isinstance(item, bool):
         return "yes" if item else "no"
-    if isinstance(item, int | float):
+    if isinstance(item, (int, float)):
         return _number(item, unit)
     if isinstance(item, Mapping):
         return ", ".join(f"{plain(key)} {value(each, unit)}" for key, each in item.items()) or "none"
-    if isinstance(item, list | tuple):
+    if isinstance(item, (list, tuple)):
         return " ".join(value(each, unit) for each in item) if item else "none"
     return plain(item)
 
@@ -85,7 +85,7 @@ def setting(item: Any, unit: str = "") -> str:
     """Format the value that a fix sets: a structure or several numbers as in their file, anything else like `value`."""
     if isinstance(item, Mapping):
         return plain(json.dumps(item))
-    if isinstance(item, list | tuple):
+    if isinstance(item, (list, tuple)):
         return " ".join(value(each) for each in item)
     return value(item, unit)
 

@@ -8,6 +8,8 @@ Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooti
 https://man7.org/linux/man-pages/man7/capabilities.7.html (CAP_IPC_LOCK)
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from nodetune.api import KUBELET, RDMA, Check, Equals, Fact, FactsView, limit

@@ -24,7 +24,7 @@ def observe(facts: FactsView) -> Any:
     inherited = limits.of.get("containerd", Absent("containerd is not running")) if isinstance(limits, Each) else limits
     if isinstance(inherited, Value):
         return inherited.value["soft"]
-    return inherited if isinstance(inherited, Absent | Unread) else Absent()
+    return inherited if isinstance(inherited, (Absent, Unread)) else Absent()
 
 
 CHECK = Check(

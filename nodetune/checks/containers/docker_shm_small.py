@@ -9,6 +9,8 @@ Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooti
 https://docs.docker.com/reference/cli/dockerd/#daemon-configuration-file
 """
 
+from __future__ import annotations
+
 import re
 
 from nodetune.api import GPU_ON_PCI, AtLeast, Check, Equals, FactAbsentError, FactsView, When, docker_daemon

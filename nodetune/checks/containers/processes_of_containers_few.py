@@ -11,6 +11,8 @@ https://man.archlinux.org/man/containers.conf.5.en.raw ;
 https://github.com/scervantes-stratio/kubespray/blob/master/docs/cri-o.md
 """
 
+from __future__ import annotations
+
 from nodetune.api import CONTAINERS, GPU_ON_PCI, Absent, Check, Empty, FactsView, engine_conf
 
 PODMANS_DEFAULT = 2048

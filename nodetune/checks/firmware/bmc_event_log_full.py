@@ -8,6 +8,8 @@ Sources: https://github.com/ipmitool/ipmitool ;
 https://www.intel.com/content/www/us/en/products/docs/servers/ipmi/ipmi-second-gen-interface-spec-v2-rev1-1.html
 """
 
+from __future__ import annotations
+
 from nodetune.api import Absent, AtMost, Check, FactsView, manual
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nodetune.api import Each, Fact, FactsView, Value
+from nodetune.api import Absent, Each, Fact, FactsView, Unread, Value
 
 
 def each(facts: FactsView, name: str, compute: Callable[[Any], Any]) -> Fact:
@@ -20,4 +20,4 @@ def _computed(one: Any, compute: Callable[[Any], Any]) -> Any:
     if not isinstance(one, Value):
         return one
     found = compute(one.value)
-    return found if isinstance(found, Fact) else Value(found)
+    return found if isinstance(found, (Value, Absent, Unread)) else Value(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Union
 
 from nodetune.api import Absent, Each, Fact, FactsView, Unread, Value
 
@@ -13,7 +14,7 @@ NEEDS = ("gpu.recovery_action", "gpu.architecture", *PROCESSES)
 BEFORE_HOPPER = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada")
 """On their NVSwitch systems, all GPUs are reset together."""
 
-One = Value | Absent | Unread
+One = Union[Value, Absent, Unread]
 
 
 def observe(facts: FactsView) -> Fact:

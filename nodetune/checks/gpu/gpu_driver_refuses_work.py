@@ -13,6 +13,8 @@ Sources: https://github.com/NVIDIA/open-gpu-kernel-modules (kernel_gsp.c, alloc_
 https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html (Xid 119, 120)
 """
 
+from __future__ import annotations
+
 import re
 
 from nodetune.api import Check, Empty, FactsView, repair

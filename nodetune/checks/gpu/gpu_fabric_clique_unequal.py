@@ -9,6 +9,8 @@ Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlFabricDefs.html ;
 https://github.com/NVIDIA/nccl (src/mnnvl.cc)
 """
 
+from __future__ import annotations
+
 from collections import Counter
 
 from nodetune.api import GPU, Absent, Check, Empty, FactsView, manual

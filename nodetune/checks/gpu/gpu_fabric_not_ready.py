@@ -15,6 +15,8 @@ https://github.com/meta-pytorch/torchcomms/pull/936 (another status on machines 
 https://github.com/NVIDIA/gpu-driver-container/pull/909 (FABRIC_MODE=1: In Progress until a partition uses the GPU)
 """
 
+from __future__ import annotations
+
 from nodetune.api import GPU, Absent, Check, Equals, Fact, FactsView, Unread, repair
 from nodetune.checks.gpu import _fabric
 from nodetune.checks.gpu._each import each

@@ -10,6 +10,8 @@ Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;
 https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
 """
 
+from __future__ import annotations
+
 from nodetune.api import GPU_ON_PCI, NOT_CONTAINER, AtLeast, Check, Each, Equals, FactsView, Unread, Value, When, repair
 
 VISIBLE = "visible to NVML"

@@ -23,6 +23,8 @@ https://github.com/NVIDIA/open-gpu-kernel-modules (gpu.c: no Xid 154 after initi
 Xid 119, 175) ; https://github.com/scitix/sichek/pull/121
 """
 
+from __future__ import annotations
+
 from functools import partial
 
 from nodetune.api import Check, Empty, FactsView, repair

@@ -11,6 +11,8 @@ https://github.com/marin-community/marin/issues/9086 (one GPU with a Fatal error
 https://github.com/NVIDIA/open-gpu-kernel-modules (kernel_gsp.c: Xid 119; kernel_rc_watchdog_callback.c)
 """
 
+from __future__ import annotations
+
 from functools import partial
 
 from nodetune.api import Check, Empty, FactsView, manual

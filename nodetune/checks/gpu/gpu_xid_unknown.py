@@ -7,6 +7,8 @@ Sources: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html ;
 https://github.com/NVIDIA/open-gpu-kernel-modules (nverror.h of driver 595: the last one is 176)
 """
 
+from __future__ import annotations
+
 from nodetune.api import Check, Empty, FactsView, manual
 from nodetune.checks.shared.xid_recovery import NEEDS, require_gpu, standing
 from nodetune.checks.shared.xids import LAST_KNOWN, by_gpu

@@ -16,6 +16,8 @@ https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html (v
 https://github.com/NVIDIA/NVSentinel/pull/1481 (cards without a bridge)
 """
 
+from __future__ import annotations
+
 import re
 
 from nodetune import data

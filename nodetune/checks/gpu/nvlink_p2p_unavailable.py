@@ -9,6 +9,8 @@ Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;
 https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html
 """
 
+from __future__ import annotations
+
 from nodetune.api import GPU, Absent, Check, Equals, FactsView, manual
 from nodetune.checks.gpu import _fabric
 

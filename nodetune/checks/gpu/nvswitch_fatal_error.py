@@ -10,6 +10,8 @@ Side effects of the fix: Resetting GPUs and NVSwitches ends every GPU program on
 Sources: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html
 """
 
+from __future__ import annotations
+
 from nodetune.api import Check, Empty, FactsView, repair
 from nodetune.checks.shared.xid_recovery import require_gpu
 

@@ -11,6 +11,8 @@ https://docs.nvidia.com/deploy/nvml-api/group__nvmlGridLicensing.html ;
 https://github.com/NVIDIA/gpu-operator/issues/220 ; https://github.com/Azure/AKS/issues/4870
 """
 
+from __future__ import annotations
+
 from nodetune.api import GPU, Check, Empty, Fact, FactsView, Unread, manual
 from nodetune.checks.gpu._each import each
 

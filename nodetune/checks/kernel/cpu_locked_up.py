@@ -10,6 +10,8 @@ Sources: https://docs.kernel.org/admin-guide/lockup-watchdogs.html ;
 https://github.com/torvalds/linux (kernel/watchdog.c) ; https://github.com/NVIDIA/NVSentinel/issues/1334
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
 
 from nodetune.api import Check, Empty, FactsView, manual

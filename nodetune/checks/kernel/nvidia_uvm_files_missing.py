@@ -11,6 +11,8 @@ https://docs.nvidia.com/cuda/cuda-installation-guide-linux/index.html#device-nod
 https://github.com/NVIDIA/nvidia-container-toolkit/issues/50
 """
 
+from __future__ import annotations
+
 from nodetune.api import GPU_ON_PCI, NOT_CONTAINER, Absent, Check, Empty, FactsView, manual
 
 

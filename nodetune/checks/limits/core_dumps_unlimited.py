@@ -9,6 +9,8 @@ Side effects of the fix: No core file is written unless a user raises the limit 
 Sources: https://man7.org/linux/man-pages/man5/core.5.html
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from nodetune.api import GPU_ON_PCI, AtMost, Check, Fact, FactAbsentError, FactsView, limit

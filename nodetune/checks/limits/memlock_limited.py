@@ -12,6 +12,8 @@ Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooti
 https://github.com/Azure/azhpc-images (components/hpc-tuning.sh)
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from nodetune.api import RDMA, Check, Equals, Fact, FactsView, limit

@@ -10,6 +10,8 @@ https://github.com/Azure/azhpc-images (components/hpc-tuning.sh) ;
 https://0pointer.net/blog/file-descriptor-limits.html (why the soft limit is 1024)
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from nodetune.api import GPU_ON_PCI, AtLeast, Check, Fact, FactsView, limit

@@ -8,6 +8,8 @@ Sources: https://man7.org/linux/man-pages/man2/getrlimit.2.html ;
 https://www.freedesktop.org/software/systemd/man/latest/systemd.resource-control.html
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from nodetune.api import GPU_ON_PCI, AtLeast, Check, Fact, FactsView, Value, limit

@@ -8,6 +8,8 @@ Side effects of the fix: Programs that request realtime scheduling run at normal
 Sources: https://man7.org/linux/man-pages/man7/sched.7.html
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from nodetune.api import Check, Equals, Fact, FactsView, limit

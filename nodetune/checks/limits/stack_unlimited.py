@@ -10,6 +10,8 @@ Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooti
 https://man7.org/linux/man-pages/man3/pthread_create.3.html
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from nodetune.api import Check, Equals, Fact, FactsView, Not, limit

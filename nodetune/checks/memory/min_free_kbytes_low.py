@@ -11,6 +11,8 @@ Sources: https://docs.kernel.org/admin-guide/sysctl/vm.html#min-free-kbytes ;
 https://github.com/redhat-performance/tuned (profile hpc-compute)
 """
 
+from __future__ import annotations
+
 from nodetune.api import Absent, AtLeast, Check, FactsView, Ref, Value, sysctl
 from nodetune.checks.shared.network_links import fast
 

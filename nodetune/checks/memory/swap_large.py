@@ -12,6 +12,8 @@ Sources: https://docs.kernel.org/admin-guide/mm/concepts.html ;
 https://kubernetes.io/docs/concepts/architecture/nodes/#swap-memory
 """
 
+from __future__ import annotations
+
 from nodetune.api import AtMost, Check, FactsView, swap_off
 from nodetune.checks.memory._swap import devices
 

@@ -10,6 +10,8 @@ Sources: https://docs.kernel.org/admin-guide/mm/transhuge.html ;
 https://github.com/redhat-performance/tuned (profiles hpc-compute, network-latency)
 """
 
+from __future__ import annotations
+
 from nodetune.api import Check, FactsView, OneOf, sysfs
 
 FILE = "/sys/kernel/mm/transparent_hugepage/enabled"

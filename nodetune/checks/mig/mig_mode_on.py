@@ -10,6 +10,8 @@ Sources: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started
 https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
+from __future__ import annotations
+
 from nodetune.api import GPU, Check, FactsView, OneOf, Unread, gpu
 
 

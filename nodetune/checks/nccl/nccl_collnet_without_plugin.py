@@ -9,6 +9,8 @@ Sources: https://docs.nvidia.com/networking/display/hpcxv2251/nccl-rdma-sharp-pl
 https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-collnet-enable
 """
 
+from __future__ import annotations
+
 from nodetune.api import RDMA, Absent, Check, Empty, FactsView, manual
 from nodetune.checks.nccl._effects import has_efa
 from nodetune.checks.shared.nccl_reading import is_at

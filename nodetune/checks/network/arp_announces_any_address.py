@@ -7,6 +7,8 @@ Side effects of the fix: ARP requests carry the address of the link that they le
 Sources: https://docs.kernel.org/networking/ip-sysctl.html (the larger of conf/all and conf/LINK counts)
 """
 
+from __future__ import annotations
+
 from nodetune.api import Absent, Check, Equals, FactsView, sysctl
 from nodetune.checks.shared.network_links import conf_of_shared_subnets
 

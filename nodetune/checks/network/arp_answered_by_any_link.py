@@ -8,6 +8,8 @@ Side effects of the fix: A link no longer answers for addresses of the others; r
 Sources: https://docs.kernel.org/networking/ip-sysctl.html (the larger of conf/all and conf/LINK counts)
 """
 
+from __future__ import annotations
+
 from nodetune.api import Absent, AtLeast, Check, FactsView, sysctl
 from nodetune.checks.shared.network_links import conf_of_shared_subnets
 

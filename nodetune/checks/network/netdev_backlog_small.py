@@ -9,6 +9,8 @@ Side effects of the fix: A burst may wait longer in the queue instead of being d
 Sources: https://docs.kernel.org/admin-guide/sysctl/net.html ; https://fasterdata.es.net/host-tuning/linux/
 """
 
+from __future__ import annotations
+
 from nodetune.api import Absent, AtLeast, Check, FactsView, Value, sysctl
 from nodetune.checks.shared.network_links import DROPS_LEAST, DROPS_LIMIT, fast
 

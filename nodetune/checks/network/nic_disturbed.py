@@ -10,6 +10,8 @@ Sources: https://github.com/torvalds/linux (net/sched/sch_generic.c, drivers/net
 https://github.com/NVIDIA/NVSentinel (health-monitors/syslog-health-monitor/pkg/nicdriver: patterns that are not fatal)
 """
 
+from __future__ import annotations
+
 from nodetune.api import Check, Empty, FactsView, manual
 from nodetune.checks.shared.kernel_events import RECENT, UPTIME, by_device, of_devices
 

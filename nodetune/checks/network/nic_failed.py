@@ -12,6 +12,8 @@ https://github.com/torvalds/linux (drivers/net/ethernet/mellanox/mlx5/core/healt
 drivers/infiniband/hw/efa/efa_com.c)
 """
 
+from __future__ import annotations
+
 from nodetune.api import Check, Empty, FactsView, manual
 from nodetune.checks.shared.kernel_events import UPTIME, by_device, of_devices
 

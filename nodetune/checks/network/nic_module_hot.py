@@ -8,6 +8,8 @@ Sources: https://github.com/torvalds/linux (drivers/net/ethernet/mellanox/mlx5/c
 https://github.com/NVIDIA/NVSentinel (health-monitors/syslog-health-monitor/pkg/nicdriver, port_module_high_temp)
 """
 
+from __future__ import annotations
+
 from nodetune.api import Check, Empty, FactsView, manual
 from nodetune.checks.shared.kernel_events import RECENT, UPTIME, by_device, of_devices
 

@@ -10,6 +10,8 @@ Sources: https://docs.kernel.org/networking/ip-sysctl.html ; https://www.rfc-edi
 https://fasterdata.es.net/host-tuning/linux/
 """
 
+from __future__ import annotations
+
 from nodetune.api import Absent, Check, FactsView, OneOf, Value, sysctl
 
 ETHERNET_MTU = 1500

@@ -9,6 +9,8 @@ Sources: https://docs.kernel.org/networking/device_drivers/ethernet/mellanox/mlx
 (tx_pause_storm_error_events)
 """
 
+from __future__ import annotations
+
 from nodetune.api import Absent, Check, Equals, FactsView, manual
 from nodetune.checks.shared.network_links import in_use
 

@@ -10,6 +10,8 @@ Sources: https://docs.kernel.org/networking/ip-sysctl.html (the larger of conf/a
 https://docs.tigera.io/calico/latest/reference/felix/configuration (IgnoreLooseRPF)
 """
 
+from __future__ import annotations
+
 from nodetune.api import Absent, Check, FactsView, OneOf, manual
 from nodetune.checks.shared.network_links import conf_of_shared_subnets
 

@@ -9,6 +9,8 @@ Sources: https://www.kernel.org/doc/html/latest/networking/snmp_counter.html ;
 https://fasterdata.es.net/network-tuning/tcp-issues-explained/packet-loss/
 """
 
+from __future__ import annotations
+
 from nodetune.api import Absent, Check, Empty, FactsView, Value, manual
 from nodetune.checks.shared.network_links import share
 

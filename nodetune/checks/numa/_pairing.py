@@ -37,8 +37,7 @@ def _parts(distances: Mapping[str, list[int]]) -> dict[int, set[int]]:
     """Return the nodes of the same processor, for each node."""
     nodes = sorted(map(int, distances))
     return {
-        node: {other for other, far in zip(nodes, distances[str(node)], strict=False) if far < ANOTHER_PROCESSOR}
-        for node in nodes
+        node: {other for other, far in zip(nodes, distances[str(node)]) if far < ANOTHER_PROCESSOR} for node in nodes
     }
 
 

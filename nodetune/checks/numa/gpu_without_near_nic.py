@@ -11,6 +11,8 @@ Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl
 https://github.com/NVIDIA/nccl (src/graph/paths.cc)
 """
 
+from __future__ import annotations
+
 from nodetune.api import BARE_METAL, GPU_ON_PCI, RDMA, Check, FactsView, OneOf, Unread, Value, manual
 from nodetune.checks.numa import _pairing
 

@@ -14,6 +14,8 @@ https://www.gnu.org/software/grub/manual/grub/grub.html#Quoting ;
 https://docs.nvidia.com/gpudirect-storage/best-practices-guide/index.html
 """
 
+from __future__ import annotations
+
 from nodetune.api import BARE_METAL, GPU_ON_PCI, Absent, Check, Empty, Equals, FactsView, When, manual
 from nodetune.checks.pcie._roles import NEEDS, hypervisor
 

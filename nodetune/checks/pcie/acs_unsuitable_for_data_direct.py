@@ -13,6 +13,8 @@ https://github.com/NVIDIA/nodewright-packages/pull/111 ; https://github.com/NVID
 https://docs.nvidia.com/multi-node-nvlink-systems/grace-blackwell-cx8-gpudirect-rdma-guide/gpudirect_rdma_testing.html
 """
 
+from __future__ import annotations
+
 from nodetune.api import BARE_METAL, GPU_ON_PCI, Absent, Check, Empty, Equals, FactsView, When, manual
 from nodetune.checks.pcie._roles import NEEDS, hypervisor
 

@@ -12,6 +12,8 @@ drivers/pci/hotplug/pciehp_ctrl.c) ; https://docs.kernel.org/PCI/pci-error-recov
 https://github.com/NVIDIA/NVSentinel/issues/1334
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 from nodetune.api import Check, Empty, FactsView, manual

@@ -15,6 +15,8 @@ https://github.com/NVIDIA/open-gpu-kernel-modules/pull/630 ;
 https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/gpu_troubleshooting.html
 """
 
+from __future__ import annotations
+
 import re
 
 from nodetune.api import GPU_ON_PCI, RDMA, Absent, Check, FactsView, OneOf, Unread, Value, module

@@ -10,6 +10,8 @@ Side effects of the fix: The link restarts; all hosts of the IPoIB network must 
 Sources: https://docs.kernel.org/infiniband/ipoib.html
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from nodetune.api import Absent, Check, Empty, FactsView, manual

@@ -9,6 +9,8 @@ Sources: https://docs.nvidia.com/dgx/dgxh100-user-guide/introduction-to-dgxh100.
 https://docs.nvidia.com/certification-programs/nvidia-certified-configuration-guide/index.html
 """
 
+from __future__ import annotations
+
 from nodetune.api import BARE_METAL, GPU, Absent, AtLeast, Check, FactsView, manual
 from nodetune.checks.shared.network_links import in_use
 from nodetune.checks.shared.rdma_ports import active, own

@@ -9,6 +9,8 @@ Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooti
 https://docs.kernel.org/PCI/sysfs-pci.html
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from typing import Any
 
@@ -30,7 +32,7 @@ def observe(facts: FactsView) -> dict[str, str] | Absent:
     devices = facts["pci.devices"]
     gpus = Counter(devices[bdf]["numa_node"] for bdf in facts["pci.gpus"] if bdf in devices)
     compute = _compute(facts["rdma.ports"])
-    if len(gpus) < 2 or min(gpus) < 0 or len(compute) * 2 < gpus.total():
+    if len(gpus) < 2 or min(gpus) < 0 or len(compute) * 2 < sum(gpus.values()):
         return Absent("no card for every two GPUs, or GPUs on one NUMA node only")
     share = {node: sum(p["rate_gbps"] for p in compute if p["numa_node"] == node) / gpus[node] for node in sorted(gpus)}
     best = max(share.values())

@@ -16,6 +16,8 @@ https://github.com/deepseek-ai/DeepEP/issues/38 (four of eight cards in use) ;
 https://github.com/NVIDIA/nodewright-packages/pull/111 (functions that appear 70 s after a boot)
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from nodetune.api import RDMA, Check, Empty, FactsView, Unread, repair

@@ -10,6 +10,8 @@ Sources: https://git.kernel.org/torvalds/c/bcacb897569f ;
 https://www.ibm.com/docs/en/linux-on-systems?topic=functions-set-mtu
 """
 
+from __future__ import annotations
+
 from nodetune.api import Absent, AtLeast, Check, FactsView, manual
 from nodetune.checks.shared.network_links import DATA_LINKS, front_ends
 from nodetune.checks.shared.rdma_ports import ROCE_MTU, for_gpus

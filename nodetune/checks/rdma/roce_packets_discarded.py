@@ -9,6 +9,8 @@ Sources: https://docs.kernel.org/networking/device_drivers/ethernet/mellanox/mlx
 https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/networking_troubleshooting.html
 """
 
+from __future__ import annotations
+
 from nodetune.api import RDMA, Absent, Check, Empty, FactsView, manual
 from nodetune.checks.shared.network_links import DROPS_LEAST, DROPS_LIMIT, share
 from nodetune.checks.shared.rdma_ports import active

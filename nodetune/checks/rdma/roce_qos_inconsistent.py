@@ -9,6 +9,8 @@ Side effects of the fix: The link may restart; settings that differ from the swi
 Sources: https://github.com/NVIDIA/doroce-linux ; https://docs.nvidia.com/networking/display/MLNXOFEDv451010/Flow+Control
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from nodetune.api import Absent, Check, Empty, FactsView, manual

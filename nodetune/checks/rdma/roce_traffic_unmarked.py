@@ -11,6 +11,8 @@ https://github.com/NVIDIA/doroce-linux ;
 https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-ib-tc
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 from nodetune.api import Absent, Check, Empty, FactsView, manual

@@ -11,6 +11,8 @@ Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html ;
 https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from nodetune.api import Absent, Check, Empty, FactsView, manual

@@ -8,6 +8,8 @@ Sources: https://documentation.ubuntu.com/server/how-to/software/automatic-updat
 https://dnf.readthedocs.io/en/latest/automatic.html
 """
 
+from __future__ import annotations
+
 from nodetune.api import Check, Empty, FactsView, manual
 
 UPDATERS = {"updates.apt": "unattended-upgrades", "updates.dnf": "dnf-automatic"}

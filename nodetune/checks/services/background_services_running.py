@@ -8,6 +8,8 @@ Sources: https://dl.acm.org/doi/10.1145/1048935.1050204 ;
 https://docs.redhat.com/en/documentation/red_hat_enterprise_linux_for_real_time/9/html/optimizing_rhel_9_for_real_time_for_low_latency_operation/
 """
 
+from __future__ import annotations
+
 from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, background_units
 
 NEEDLESS = {

@@ -10,6 +10,8 @@ Sources: https://dl.acm.org/doi/10.1145/1048935.1050204 ; https://man7.org/linux
 https://plocate.sesse.net/
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 

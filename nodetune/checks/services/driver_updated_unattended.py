@@ -11,6 +11,8 @@ Sources: https://documentation.ubuntu.com/server/how-to/software/automatic-updat
 https://dnf.readthedocs.io/en/latest/automatic.html
 """
 
+from __future__ import annotations
+
 import re
 from typing import Any
 

@@ -8,6 +8,8 @@ Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooti
 https://documentation.ubuntu.com/server/how-to/security/firewalls/
 """
 
+from __future__ import annotations
+
 from nodetune.api import Check, Empty, FactAbsentError, FactsView, manual
 
 

@@ -11,6 +11,8 @@ Sources: https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/cmdservice
 https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
 """
 
+from __future__ import annotations
+
 import re
 
 from nodetune.api import GPU, NOT_CONTAINER, Check, Empty, FactAbsentError, FactsView, repair

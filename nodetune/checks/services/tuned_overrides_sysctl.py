@@ -8,6 +8,8 @@ Side effects of the fix: The parameter follows the one remaining place.
 Sources: https://github.com/redhat-performance/tuned (tuned-main.conf, plugin sysctl)
 """
 
+from __future__ import annotations
+
 from nodetune.api import Check, Empty, FactAbsentError, FactsView, manual
 from nodetune.checks.services._units import running
 

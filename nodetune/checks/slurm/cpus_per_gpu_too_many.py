@@ -7,6 +7,8 @@ Side effects of the fix: Jobs without a number of their own get fewer CPUs.
 Sources: https://slurm.schedmd.com/slurm.conf.html#OPT_DefCpuPerGPU ; https://slurm.schedmd.com/gres.html
 """
 
+from __future__ import annotations
+
 from nodetune.api import GPU, SLURM, Absent, Check, Empty, FactsView, manual
 
 

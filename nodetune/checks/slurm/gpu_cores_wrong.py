@@ -8,6 +8,8 @@ Side effects of the fix: slurmctld and slurmd restart (jobs survive).
 Sources: https://slurm.schedmd.com/gres.conf.html (Cores) ; https://docs.kernel.org/PCI/sysfs-pci.html
 """
 
+from __future__ import annotations
+
 from nodetune.api import GPU, SEVERAL_NUMA_NODES, SLURM, Absent, Check, Empty, FactsView, manual
 from nodetune.checks.shared import slurm_cores
 

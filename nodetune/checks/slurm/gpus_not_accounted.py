@@ -8,6 +8,8 @@ Side effects of the fix: slurmctld restarts. Earlier jobs keep no record of thei
 Sources: https://slurm.schedmd.com/slurm.conf.html#OPT_AccountingStorageTRES ; https://slurm.schedmd.com/gres.html
 """
 
+from __future__ import annotations
+
 from nodetune.api import GPU, SLURM, Absent, Check, FactsView, manual
 from nodetune.api.predicates import Contains
 from nodetune.checks.shared.slurm_settings import words

@@ -7,6 +7,8 @@ Side effects of the fix: slurmctld and all slurmd restart; jobs go on.
 Sources: https://slurm.schedmd.com/slurm.conf.html#OPT_GresTypes ; https://slurm.schedmd.com/gres.html#Sharding
 """
 
+from __future__ import annotations
+
 import re
 
 from nodetune.api import SLURM, Absent, Check, Empty, FactsView, manual

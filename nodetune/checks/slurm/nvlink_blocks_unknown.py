@@ -7,6 +7,8 @@ Side effects of the fix: slurmctld restarts. Jobs that ask for segments (--segme
 Sources: https://slurm.schedmd.com/topology.html#block ; https://slurm.schedmd.com/topology.conf.html
 """
 
+from __future__ import annotations
+
 import re
 
 from nodetune.api import GPU, SLURM, Absent, Check, Equals, FactsView, manual

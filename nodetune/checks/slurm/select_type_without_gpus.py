@@ -8,6 +8,8 @@ Side effects of the fix: slurmctld loses all information about jobs when it chan
 Sources: https://slurm.schedmd.com/slurm.conf.html#OPT_SelectType ; https://slurm.schedmd.com/gres.html
 """
 
+from __future__ import annotations
+
 from nodetune.api import GPU, SLURM, Absent, Check, FactsView, Not, manual
 from nodetune.api.predicates import OneOf
 

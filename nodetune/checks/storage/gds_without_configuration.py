@@ -9,6 +9,8 @@ Sources: https://docs.nvidia.com/gpudirect-storage/configuration-guide/index.htm
 https://docs.nvidia.com/gpudirect-storage/troubleshooting-guide/index.html
 """
 
+from __future__ import annotations
+
 from nodetune.api import BARE_METAL, GPU_ON_PCI, Absent, Check, Equals, FactsView, manual
 
 

@@ -8,6 +8,8 @@ Sources: https://docs.kernel.org/filesystems/caching/cachefiles.html ;
 https://docs.redhat.com/en/documentation/red_hat_enterprise_linux/9/html/managing_file_systems/getting-started-with-an-fs-cache_managing-file-systems
 """
 
+from __future__ import annotations
+
 from nodetune.api import Absent, Check, Equals, FactsView, manual
 
 

@@ -9,6 +9,8 @@ Sources: https://docs.aws.amazon.com/ebs/latest/userguide/timeout-nvme-ebs-volum
 https://github.com/torvalds/linux/blob/master/drivers/nvme/host/pci.c (nvme_timeout)
 """
 
+from __future__ import annotations
+
 from collections import defaultdict
 
 from nodetune.api import Check, Empty, FactsView, manual

@@ -8,6 +8,8 @@ Sources: https://docs.hitachivantara.com/r/en-us/content-software-for-file/4.2.x
 https://docs.weka.io/weka-filesystems-and-object-stores/mounting-filesystems
 """
 
+from __future__ import annotations
+
 from nodetune.api import Absent, Check, Equals, FactsView, manual
 
 

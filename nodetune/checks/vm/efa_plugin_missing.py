@@ -7,6 +7,8 @@ Side effects of the fix: None for running jobs.
 Sources: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start-nccl.html ; https://github.com/aws/aws-ofi-nccl
 """
 
+from __future__ import annotations
+
 from nodetune.api import GPU_ON_PCI, VIRTUAL, Absent, Check, Equals, FactsView, When, manual
 
 

@@ -10,6 +10,8 @@ Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html (NCC
 https://github.com/Azure/azhpc-images ; https://github.com/aws/aws-ofi-nccl (platform-aws.cpp)
 """
 
+from __future__ import annotations
+
 from nodetune.api import RDMA, VIRTUAL, Absent, Check, Equals, FactsView, Matches, When, manual
 
 FROM_DRIVER = "file./var/run/nvidia-topologyd/virtualTopology.xml"

@@ -80,7 +80,7 @@ def carry_out(request: InstallRequest, prepared: PreparedInstall, show: Show) ->
 def bring(request: InstallRequest, prepared: PreparedInstall, playbooks: GuardPlaybooks) -> None:
     """Bring program, policy and scripts to the nodes."""
     before = playbooks.ask([node for node in prepared.nodes if node.policy])
-    playbooks.install(_changes(request, prepared, before))
+    playbooks.install(_changes(request, prepared, before), request.pythons)
 
 
 def _changes(
@@ -92,7 +92,7 @@ def _changes(
         folders = answers[node.name].folders if node.name in answers else ()
         node_install = NodeInstall(
             prepared.policies[node.name],
-            pythons=(request.python,) if request.python else node_changes.PYTHONS,
+            pythons=request.pythons,
             conf=node.writable_conf if request.write_slurm_conf else "",
             textfile=request.textfile if request.timer else node.textfile,
             old=[path for path in folders if path != archive.archive().folder][:-1],  # the newest is in use until now

@@ -11,11 +11,21 @@ from typing import Any
 from nodetune.foundation import templates
 from nodetune.guard.deploy import archive as deploy_archive
 from nodetune.guard.deploy import policy, slurm_conf
-from nodetune.guard.deploy.paths import ARCHIVES, CHECK, ETC, HOME, OPT, POLICY, RUN, SCRIPTS, SERVICE, TIMER, UNITS
+from nodetune.guard.deploy.paths import (
+    ARCHIVES,
+    CHECK,
+    ETC,
+    HOME,
+    OPT,
+    POLICY,
+    PYTHONS,
+    RUN,
+    SCRIPTS,
+    SERVICE,
+    TIMER,
+    UNITS,
+)
 from nodetune.remediation import host_changes
-
-PYTHONS = tuple(f"/usr/bin/python3{minor}" for minor in ("", ".14", ".13", ".12", ".11", ".10"))
-"""Best first: the system's own is looked after by its updates."""
 
 SLACK_SECONDS = 1
 """Seconds that the entry waits beyond the program's own budget before it kills the program."""

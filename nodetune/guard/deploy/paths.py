@@ -10,6 +10,11 @@ ARCHIVES = "/var/lib/nodetune/programs"
 SCRIPTS = ("prolog", "epilog", "healthcheck", "taskprolog")
 """The programs that Slurm calls, by their names in HOME."""
 
+PYTHONS = tuple(f"/usr/bin/python3{minor}" for minor in ("", ".14", ".13", ".12", ".11", ".10", ".9"))
+"""The interpreters that may run it, best first: the system's own is looked after by its updates."""
+
+OLDEST_PYTHON = (3, 9)
+
 CHECK = "check"
 UNITS = "/etc/systemd/system"
 SERVICE, TIMER = "nodetune-guard.service", "nodetune-guard.timer"

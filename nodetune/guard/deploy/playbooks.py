@@ -70,19 +70,20 @@ class GuardPlaybooks:
         given = {node.name: {"nodetune_slurm_conf": node.conf, "nodetune_home": HOME} for node in nodes}
         return {host: _answer(outcome) for host, outcome in self._play("guard-ask", given).items()}
 
-    def install(self, groups: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-        """Carry out an install: the program goes to the hosts first."""
+    def install(self, groups: Mapping[str, Sequence[Mapping[str, Any]]], pythons: Sequence[str]) -> None:
+        """Carry out an install on hosts with one of these Pythons: the program goes there first."""
         archive = deploy_archive.archive()
         with tempfile.NamedTemporaryFile(suffix=".zip") as file:
             file.write(archive.content)
             file.flush()
-            self._change("guard", groups, {"nodetune_archive": file.name, "nodetune_archive_there": archive.there})
+            given = {"nodetune_archive": file.name, "nodetune_archive_there": archive.there}
+            self._change("guard", groups, {**given, "nodetune_pythons": list(pythons)})
 
     def change(self, groups: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         self._change("remediate", groups, {})
 
     def _change(
-        self, playbook: str, groups: Mapping[str, Sequence[Mapping[str, Any]]], archive: Mapping[str, str]
+        self, playbook: str, groups: Mapping[str, Sequence[Mapping[str, Any]]], archive: Mapping[str, Any]
     ) -> None:
         if self._run:
             for host, changes in groups.items():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nodetune.foundation.request import RequestError, built, one_of, part
 from nodetune.guard.deploy import policy as guard_policy
+from nodetune.guard.deploy.paths import PYTHONS
 from nodetune.guard.node.policy import ACTS, MODES
 from nodetune.hosts.connection_options import ConnectionOptions
 
@@ -62,6 +63,11 @@ class InstallRequest(GuardDiffRequest):
             raise RequestError("--textfile needs --timer")
         if self.textfile and not self.textfile.endswith(".prom"):
             raise RequestError("the name of --textfile must end in .prom, as node-exporter requires")
+
+    @property
+    def pythons(self) -> tuple[str, ...]:
+        """The interpreters that may run the program, best first."""
+        return (self.python,) if self.python else PYTHONS
 
 
 @dataclass(frozen=True)

@@ -130,14 +130,16 @@ def decide(
 ) -> Decision:
     """Make the decision. `waivers` maps the id of a check to its owner; for `listed` see Cards."""
     cards, by = Cards(host, job, listed), Sorted()
-    for finding, check in zip(found, checks, strict=True):
+    if len(found) != len(checks):
+        raise ValueError(f"{len(found)} findings of {len(checks)} checks")
+    for finding, check in zip(found, checks):
         if finding.status in ("fail", "unknown"):
             by.put(finding, check["facts"], cards, waivers)
     parts = (tuple(by.blamed), tuple(by.unknown), tuple(by.peers), tuple(by.waived))
     if by.blamed:
         of_host = named(by.blamed, host)
         return Decision("fail", log.reason(by.blamed, of_host), *parts, devices=of_host)
-    gpu = [finding for finding, check in zip(found, checks, strict=True) if check["about"] == "gpu"]
+    gpu = [finding for finding, check in zip(found, checks) if check["about"] == "gpu"]
     why = log.unknown(by.unknown) if by.unknown else _not_judged(gpu, cards, job)
     if why:
         return Decision("inconclusive", why, *parts)

@@ -111,7 +111,7 @@ def _number(data: dict[str, Any], key: str, most: float = inf) -> float:
     """Return a number of the policy, of at most `most` where that is less than what LIMITS says."""
     found, (_, low, limit) = data.get(key), LIMITS[key]
     high = min(limit, most)
-    if not isinstance(found, int | float) or isinstance(found, bool) or not low <= found <= high:
+    if not isinstance(found, (int, float)) or isinstance(found, bool) or not low <= found <= high:
         raise ValueError(f"{key} is {found!r} but must be a number from {low:g} to {high:g}")
     return found
 

@@ -29,14 +29,15 @@ HEADINGS = ("node", "slurm", "guard", "last run", "inconclusive", "drain")
 UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (0, "s"))
 
 
-def print_prepared(stream: TextIO, prepared: PreparedInstall, asked: str) -> None:
-    """Print what an install is about to do. `asked` are the options that select the hosts."""
+def print_prepared(stream: TextIO, prepared: PreparedInstall, asked: str, *, timer: bool) -> None:
+    """Print what an install is about to do. `asked` are the options that select the hosts; `timer`: it brings a timer."""
     print_not_reached(stream, prepared.lost, asked)
     print_policies(stream, prepared.policies)
     installed = [node.name for node in prepared.nodes if node.policy]
     print_differences(stream, {name: prepared.differences[name] for name in installed})
     print_failing(stream, prepared.nodes)
     print_gres(stream, prepared.nodes)
+    print_without_slurm(stream, prepared.nodes, timer)
 
 
 def print_diff(stream: TextIO, prepared: PreparedInstall, asked: str) -> None:
@@ -199,6 +200,21 @@ def print_gres(stream: TextIO, nodes: Iterable[GuardedNode]) -> None:
             for line in text:
                 out.whole((f"NodeName={names} {line}", ""), indent=INDENT)
             out.line("(or AutoDetect=nvml alone, where slurmd was built with NVML)", indent=INDENT)
+
+
+def print_without_slurm(stream: TextIO, nodes: Iterable[GuardedNode], timer: bool) -> None:
+    """Print the hosts without slurm.conf: nothing calls the guard there before a job."""
+    out = Lines(console(stream))
+    for (slurm, timed), hosts in by_key(
+        ((node.slurm, timer or node.textfile is not None), node.name) for node in nodes if not node.conf
+    ).items():
+        what = "Slurm is there, but no slurm.conf was found" if slurm else "no slurm.conf and no slurmd there"
+        calls = (
+            "only the timer runs the guard"
+            if timed
+            else "nothing would run the guard; --timer runs its checks every minute"
+        )
+        out.line(("slurm.conf", "yellow"), " ", (nodeset.fold(hosts), "bold"), f"  {what}: {calls}", hang=INDENT)
 
 
 def print_running(

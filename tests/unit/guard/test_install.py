@@ -289,11 +289,11 @@ def test_an_archive_that_is_another_or_torn_puts_nothing_there(a_program):
 
 
 def test_a_host_without_a_python_that_is_new_enough_is_told_so(a_program, tmp_path):
-    old = tmp_path / "python3.9"
-    old.write_text("#!/bin/sh\necho 3.9\n")
+    old = tmp_path / "python3.8"
+    old.write_text("#!/bin/sh\necho 3.8\n")
     old.chmod(0o755)
     change = {**a_program, "pythons": [str(old), "/nowhere/python3"]}
-    with pytest.raises(ChangeError, match=r"3.10 or newer: .*python3.9 \(3.9\), /nowhere/python3 \(not there\)"):
+    with pytest.raises(ChangeError, match=r"3.9 or newer: .*python3.8 \(3.8\), /nowhere/python3 \(not there\)"):
         program.wanted(change, program.read(change))
 
 

@@ -129,3 +129,26 @@ def test_an_inventory_says_itself_how_this_host_is_reached(tmp_path):
     here = Node(f"NodeName=gpu7 NodeHostName={socket.gethostname()} State=IDLE")
     (target,) = cluster.targets(ConnectionOptions(inventory=str(hosts)), {"gpu7": here})
     assert (target.address, target.connection) == ("192.0.2.7", "ssh")
+
+
+@pytest.mark.parametrize(
+    ("facts", "timer", "says"),
+    [
+        ({}, False, "slurm.conf n01 no slurm.conf and no slurmd there: nothing would run the guard; --timer runs its"),
+        ({}, True, "slurm.conf n01 no slurm.conf and no slurmd there: only the timer runs the guard"),
+        (
+            {"slurm.present": Value(value=True)},
+            True,
+            "slurm.conf n01 Slurm is there, but no slurm.conf was found: only",
+        ),
+        ({"slurm.config": Value({"file": "/etc/slurm/slurm.conf", "settings": {}})}, False, ""),
+    ],
+)
+def test_an_install_says_where_nothing_calls_the_guard(facts, timer, says):
+    result = probed("")
+    result.facts.facts.update(facts)
+    stream = io.StringIO()
+    text_guard.print_without_slurm(stream, [GuardedNode(result)], timer)
+    told = " ".join(stream.getvalue().split())
+    assert told.startswith(says)
+    assert bool(told) == bool(says)

@@ -21,7 +21,7 @@ from nodetune.report.text import guard
 @cli_options.judging
 @_settings.policy
 @click.option(
-    "--python", callback=_settings.full_path, metavar="PATH", help="Path of Python 3.10 or newer on the nodes."
+    "--python", callback=_settings.full_path, metavar="PATH", help="Path of Python 3.9 or newer on the nodes."
 )
 @click.option("--write-slurm-conf", is_flag=True, help="Add the lines to slurm.conf instead of printing them.")
 @click.option("--reconfigure", is_flag=True, help="Run scontrol reconfigure afterwards.")
@@ -50,7 +50,7 @@ def command(request: InstallRequest, dry_run: bool, yes: bool) -> int:
     """
     settings.announce()
     prepared = install.prepare(request, Terminal())
-    guard.print_prepared(sys.stdout, prepared, proposed_options.text(request.connection))
+    guard.print_prepared(sys.stdout, prepared, proposed_options.text(request.connection), timer=request.timer)
     if dry_run:
         would = install.dry_run(request, prepared)
         guard.print_install_dry_run(sys.stdout, prepared, would, lines=not request.write_slurm_conf)

@@ -21,7 +21,7 @@ from . import file
 
 MANIFEST = "MANIFEST"
 LINK = "python"
-OLDEST = (3, 10)
+OLDEST = (3, 9)
 SHORTEST_DIGEST = 16
 NAME = re.compile(r"[A-Za-z_][\w/]*\.(py|json)\Z", re.ASCII)
 ASK = "import sys; print('%d.%d' % sys.version_info[:2])"
@@ -48,11 +48,16 @@ def wanted(change, now):
     """Return the complete program, for the best interpreter here. Raise ChangeError if none is new enough."""
     if not change["pythons"]:
         return now if now["python"] is None else {"python": None, "folder": change.get("folder")}
+    return {"python": usable(change["pythons"])}
+
+
+def usable(pythons):
+    """Return the first of these interpreters that is new enough. Raise ChangeError."""
     tried = []
-    for python in change["pythons"]:
+    for python in pythons:
         version = _version(python)
         if version >= OLDEST:
-            return {"python": python}
+            return python
         tried.append(f"{python} ({'.'.join(map(str, version)) or 'not there'})")
     least = ".".join(map(str, OLDEST))
     raise ChangeError(
