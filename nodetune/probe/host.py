@@ -6,6 +6,7 @@ import re
 
 from . import read
 
+BIN = "/usr/bin"
 DMI = "/sys/class/dmi/id"
 VIRTUAL_BY_DMI = re.compile(
     "kvm|qemu|vmware|virtualbox|xen|bochs|parallels|bhyve|openstack|google compute|amazon ec2|virtual machine|"
@@ -26,6 +27,8 @@ def collect(names, step):
     yield "page_size", read.value(os.sysconf("SC_PAGE_SIZE"))
     yield "boot_id", read.file_fact("/proc/sys/kernel/random/boot_id")
     yield "uptime_s", read.file_fact("/proc/uptime", lambda content: int(float(content.split()[0])))
+    if "pythons" in names:
+        yield "pythons", read.value(_pythons())
     step("DMI")
     for name in ("sys_vendor", "product_name", "board_name", "bios_vendor", "bios_version", "bios_date"):
         yield "dmi." + name, read.file_fact(os.path.join(DMI, name))
@@ -48,6 +51,18 @@ def _os_release():
                 }
             )
     return read.absent("no os-release file")
+
+
+def _pythons():
+    """Return {path: version} of the system's Pythons; that of `python3` is where its link leads."""
+    found = {}
+    for name in read.names_in(BIN):
+        if re.match(r"python3(\.[0-9]+)?$", name):
+            path = os.path.join(BIN, name)
+            target = re.match(r"python(3\.[0-9]+)$", os.path.basename(os.path.realpath(read.ROOT + path)))
+            if target:
+                found[path] = target.group(1)
+    return found
 
 
 def _virtual():

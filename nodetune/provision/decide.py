@@ -11,6 +11,7 @@ from nodetune.audit import gpu_users
 from nodetune.audit.selection import ALWAYS
 from nodetune.config.site_provision import Provision
 from nodetune.foundation import text
+from nodetune.guard.deploy.paths import OLDEST_PYTHON, PYTHONS
 from nodetune.provision import driver_owner, package_data
 from nodetune.provision.facts import HostRefusedError, ProvisionFacts
 from nodetune.provision.lock import Lock, Versions, upstream
@@ -22,6 +23,7 @@ FACTS = frozenset(
         *gpu_users.FACTS,
         "gpu.driver_version",
         "host.container",
+        "host.pythons",
         "modules.loaded",
         "packages.manager",
         "packages.installed",
@@ -49,6 +51,13 @@ BLACKWELL_HGX = ("2901", "3182")
 
 NVSWITCH_CLASS = "0680"
 NVIDIA = "10de"
+
+NOT_POSSIBLE = {
+    "rhel-8": "dnf's library is there for Python 3.6 only, which Ansible no longer supports; use RHEL 9 or 10"
+}
+"""Systems that were asked for, and why there is no data for them (Python on managed nodes:
+https://docs.ansible.com/ansible/latest/reference_appendices/release_and_maintenance.html).
+"""
 
 
 @dataclass(frozen=True)
@@ -136,6 +145,8 @@ def wanted(facts: HostFacts, site: Provision) -> Wanted:
     data, release, arch = _catalogue(seen), seen("host.os", {}), str(seen("host.arch", ""))
     if seen("host.container", False):
         raise HostRefusedError("this is a container", "provision the machine that it runs on")
+    if site.guard:
+        _require_python(seen("host.pythons", {}))
     gpus = _gpus(seen)
     if "driver" in site.parts and int(site.branch) < data.oldest:
         raise HostRefusedError(
@@ -174,11 +185,23 @@ def _catalogue(seen: ProvisionFacts) -> Catalogue:
     system = package_data.system_of(release)
     if system not in package_data.known():
         name = text.plain(release.get("name") or system or "this system", 60)
+        if system in NOT_POSSIBLE:
+            raise HostRefusedError(f"{name} cannot be provisioned", NOT_POSSIBLE[system])
         raise HostRefusedError(f"{name} is not supported", f"supported systems are {', '.join(package_data.known())}")
     data, manager = package_data.load(system), seen("packages.manager", "")
     if manager != data.manager:
         raise HostRefusedError(f"{system} needs {data.manager} and has {manager or 'no package manager'}")
     return data
+
+
+def _require_python(found: Mapping[str, str]) -> None:
+    """Raise HostRefusedError if no Python there can run the guard, the last stage but one."""
+    if not any(tuple(map(int, found[path].split("."))) >= OLDEST_PYTHON for path in PYTHONS if path in found):
+        newest = f"/usr/bin has {text.names(sorted(found.values()))}" if found else "/usr/bin has none"
+        least = ".".join(map(str, OLDEST_PYTHON))
+        raise HostRefusedError(
+            f"the guard needs Python {least} or newer, and {newest}", "install one, or remove guard from the site file"
+        )
 
 
 def _gpus(seen: ProvisionFacts) -> list[str]:

@@ -25,3 +25,18 @@ def namespaces(**changed):
 def test_a_container_is_told_from_a_machine_made_of_its_image(tree, collect, files, container):
     tree(files)
     assert collect("host")["host.container"] == {"value": container}
+
+
+def test_pythons_are_named_with_the_version_that_they_lead_to(tree, collect):
+    tree(
+        {
+            "/usr/bin/python3": "-> python3.9",
+            "/usr/bin/python3.9": "",
+            "/usr/bin/python3.11": "",
+            "/usr/bin/python3.11-config": "",
+            "/usr/bin/python3-config": "",
+            "/usr/bin/python3.12": "-> /nowhere/else",
+        }
+    )
+    found = collect("host", ["pythons"])["host.pythons"]
+    assert found == {"value": {"/usr/bin/python3": "3.9", "/usr/bin/python3.9": "3.9", "/usr/bin/python3.11": "3.11"}}

@@ -9,7 +9,7 @@ from nodetune.foundation import paths
 from nodetune.provision import package_data
 from tests.support.packages import data
 
-SYSTEMS = ("debian-12", "debian-13", "rhel-10", "rhel-8", "rhel-9", "ubuntu-22.04", "ubuntu-24.04", "ubuntu-26.04")
+SYSTEMS = ("debian-12", "debian-13", "rhel-10", "rhel-9", "ubuntu-22.04", "ubuntu-24.04", "ubuntu-26.04")
 PARTS = (*site_provision.PARTS,)
 CHOICES = {
     "modules": ("open", "proprietary"),

@@ -120,6 +120,36 @@ def test_a_system_that_there_is_no_data_for(wish):
     assert told.startswith("SUSE Linux Enterprise Server 15 SP6 is not supported: supported systems are debian-12")
 
 
+def test_rhel_8_is_refused_with_the_reason(wish):
+    alma = {"id": "almalinux", "version": "8.10", "like": ["rhel"], "name": "AlmaLinux 8.10 (Cerulean Leopard)"}
+    told = str(refused(bare(host__os=Value(alma)), wish))
+    assert told.startswith(
+        "AlmaLinux 8.10 (Cerulean Leopard) cannot be provisioned: dnf's library is there for Python 3.6"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pythons", "says"),
+    [
+        ({"/usr/bin/python3": "3.6"}, "/usr/bin has 3.6: install one"),
+        ({"/usr/bin/python3": "3.6", "/usr/bin/python3.8": "3.8"}, "/usr/bin has 3.6, 3.8: install one"),
+        ({}, "/usr/bin has none: install one"),
+    ],
+)
+def test_a_host_whose_pythons_cannot_run_the_guard(tmp_path, pythons, says):
+    guarded = site(tmp_path, SITE + "  guard: observe\n")
+    told = str(refused(bare(host__pythons=Value(pythons)), guarded))
+    assert told == f"the guard needs Python 3.9 or newer, and {says}, or remove guard from the site file"
+
+
+def test_the_python_of_rhel_9_can_run_the_guard(tmp_path):
+    guarded = site(tmp_path, SITE + "  guard: observe\n")
+    rhel = {"/usr/bin/python3": "3.9"}
+    assert decide.decide(bare(host__pythons=Value(rhel)), guarded, lock()).host == "gpu1"
+    newer = {"/usr/bin/python3": "3.6", "/usr/bin/python3.11": "3.11"}
+    assert decide.decide(bare(host__pythons=Value(newer)), guarded, lock()).host == "gpu1"
+
+
 def test_a_fedora_is_no_rhel(wish):
     fedora = {"id": "fedora", "version": "42", "like": ["fedora"], "name": "Fedora"}
     assert "not supported" in str(refused(bare(host__os=Value(fedora)), wish))
