@@ -6,6 +6,7 @@ import re
 import socket
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from nodetune.foundation import text
 from nodetune.hosts.connection_options import ConnectionOptions
@@ -56,6 +57,7 @@ def _is_configured(target: Target) -> bool:
 def _unknown(name: str) -> str:
     known = selection.known()
     near = text.alike(name, known, 1)
-    there = f"inventories: {', '.join(known)}" if known else "no folder inventories/ here"
+    looked = f"looked in {Path('inventories').absolute()}; nodetune init writes an example"
+    there = f"{looked}; inventories: {', '.join(known)}" if known else looked
     asks = f": did you mean -i {near[0]}?" if near else ""
     return f"no inventory or host is named {text.plain(name)!r}{asks} ({there})"

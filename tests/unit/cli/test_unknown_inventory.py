@@ -30,7 +30,9 @@ def test_a_name_of_nothing_ends_every_command(here, command):
 def test_the_inventories_that_there_are_are_named(here):
     (here / "inventories" / "group_vars").mkdir(parents=True)
     (here / "inventories" / "staging.yml").write_text("all: {hosts: {a: {}}}\n")
-    assert refused("audit", "-i", NAME).endswith("(inventories: example, staging)")
+    assert refused("audit", "-i", NAME).endswith(
+        f"(looked in {here}/inventories; nodetune init writes an example; inventories: example, staging)"
+    )
     assert "example, staging" in refused("audit", "-i", "./nosuch")
 
 
