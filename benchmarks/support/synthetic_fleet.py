@@ -168,6 +168,15 @@ def _value(name, wanted):
     return plant
 
 
+def _foreign_clique(facts):
+    """A GPU of a rack with one NVLink fabric joins another clique; other hosts have no such fabric."""
+    fabric = facts.get("gpu.fabric")
+    fabrics = {one.value["cluster_uuid"] for one in getattr(fabric, "of", {}).values() if isinstance(one, Value)}
+    return any(each.strip("0-") for each in fabrics) and _device("gpu.fabric", lambda one: {**one, "clique_id": 4})(
+        facts
+    )
+
+
 def _device(name, change, number=-1):
     """A planter: one device's value is changed."""
 
@@ -245,6 +254,7 @@ PLANTS = {
     "fleet-gpu-pcie-differs": _device("gpu.curr_pcie_link_width", lambda width: width // 2),
     "fleet-nvlink-differs": _device("gpu.nvlink_state", lambda one: {"active": one["active"][:-1], "inactive": [17]}),
     "fleet-nvlink-speed-differs": _device("gpu.nvlink_speed", lambda _: {"20000": 18}),
+    "fleet-nvlink-clique-differs": _foreign_clique,
     "fleet-numa-differs": _record("pci.devices", lambda one: {**one, "numa_node": 3}, _is("03")),
     "fleet-pcie-link-differs": _record("pci.devices", lambda one: {**one, "link_width": 1}, _is("0108")),
     "fleet-cpu-differs": _value("cpu.count", 62),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, Union, get_args
 
 from nodetune.api.model import Ref
 
@@ -166,7 +166,7 @@ def _range(value: Any) -> Any:
 Predicate = Union[Equals, AtLeast, AtMost, Within, OneOf, Matches, Contains, Subset, Empty, Not, Where, ByModel]
 
 BY_KEY: dict[str, type[Any]] = {
-    re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in Predicate.__args__
+    re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in get_args(Predicate)
 }
 KEY_OF = {kind: key for key, kind in BY_KEY.items()}
 

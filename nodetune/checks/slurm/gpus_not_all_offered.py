@@ -10,6 +10,8 @@ Side effects of the fix: A changed Gres= requires a restart of slurmctld and thi
 Sources: https://slurm.schedmd.com/gres.html ; https://slurm.schedmd.com/slurm.conf.html
 """
 
+from __future__ import annotations
+
 import re
 
 from nodetune.api import GPU, SLURM, Check, Equals, FactAbsentError, FactsView, Ref, manual
@@ -21,7 +23,7 @@ TOO_FEW = re.compile(r"gres/gpu count .*\((\d+) < (\d+)\)")
 
 def observe(facts: FactsView) -> int | str:
     node = facts.readable("slurm.registered") or facts["slurm.node"]
-    if re.search(r"\dg\.\d+gb", node["gres"]):
+    if re.search(r"\dg\.\d+gb", node["gres"]) or any(facts.readable("gpu.mig_devices", {}).values()):
         raise FactAbsentError("the GPUs are offered as MIG slices")
     refused = TOO_FEW.search(node.get("reason", ""))
     if refused and re.search("DRAIN|INVAL", node["state"]):
@@ -42,7 +44,7 @@ def cause(facts: FactsView, _subjects: tuple[str, ...]) -> str:
 
 
 CHECK = Check(
-    needs=("slurm.node", "slurm.registered", "slurm.config", "slurm.gres", "slurm.detects"),
+    needs=("slurm.node", "slurm.registered", "slurm.config", "slurm.gres", "slurm.detects", "gpu.mig_devices"),
     observe=observe,
     cause=cause,
     accept=Equals(Ref("gpu.count")),
