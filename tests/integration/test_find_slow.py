@@ -132,9 +132,9 @@ def test_a_slow_link_of_two_switches_is_named(spaces):
 
 @full
 def test_a_slow_uplink_is_named_by_runs_under_load(spaces):
-    hosts = spaces(12, 3)
-    hosts.slow_uplink(1, 1.5 * RATE)
-    assert named(searched(hosts, "--more-rounds", "6")[0]) == ["uplink gpu4,gpu5,gpu6"]
+    hosts = spaces(16, 4)
+    hosts.slow_uplink(1, 3 * RATE)  # enough for the two hosts whose neighbours in the ring are elsewhere
+    assert named(searched(hosts, "--more-rounds", "6")[0]) == ["uplink gpu5,gpu6,gpu7,gpu8"]
 
 
 @full

@@ -22,7 +22,7 @@ from nodetune.verify.find_slow.stragglers import Straggler, confirmed, straggler
 from nodetune.verify.request import VerifyRequest
 from nodetune.verify.run import HostVerification
 
-LEAST_LEAF = 3
+LEAST_LEAF = 4
 """With fewer hosts in a leaf, its uplink is not judged."""
 
 CAUSES = ("critical", "high")

@@ -90,9 +90,9 @@ def test_hosts_alone_are_fractions_of_the_usual_figure():
 
 
 def test_leaves_give_the_order_and_the_domains():
-    fleet = ordered([f"g{number}" for number in range(1, 8)], ["g[5-7]", "g[1-4]"], Silent())
-    assert fleet.nodes == ("g5", "g6", "g7", "g1", "g2", "g3", "g4")
-    assert fleet.domains == (0, 0, 0, 1, 1, 1, 1)
+    fleet = ordered([f"g{number}" for number in range(1, 9)], ["g[5-8]", "g[1-4]"], Silent())
+    assert fleet.nodes == ("g5", "g6", "g7", "g8", "g1", "g2", "g3", "g4")
+    assert fleet.domains == (0, 0, 0, 0, 1, 1, 1, 1)
     assert ordered(["g10", "g9"], [], Silent()).nodes == ("g9", "g10")
 
 
