@@ -13,7 +13,7 @@ from nodetune.foundation import by_key, text
 from nodetune.report import sections
 from nodetune.report.sections import Commands, Line
 
-REST = {PASS: "PASS", SKIP: "DOES NOT APPLY", OFF: "SWITCHED OFF", NOT_JUDGED: "NOT JUDGED by nodetune"}
+REST = {PASS: "PASS", SKIP: "DOES NOT APPLY", OFF: "SWITCHED OFF OR LEFT OUT", NOT_JUDGED: "NOT JUDGED by nodetune"}
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,18 @@ class Part:
 
 def headline(score: Score) -> str:
     """Return how many criteria pass, in one sentence."""
+    if not score.reached:
+        return f"{score.card.name}: none of {text.count(score.hosts, 'host')} was reached"
     told = f"{score.card.name}: {score.count(PASS)} of {score.count(*JUDGED)} judged criteria pass on "
     told += text.count(score.reached, "host")
     named = ((FAIL, "fail"), (UNKNOWN, "unknown"))
     rest = ", ".join(f"{score.count(status)} {word}" for status, word in named if score.count(status))
     told += f" ({rest})" if rest else ""
-    others = ((SKIP, "do not apply"), (OFF, "are switched off"), (NOT_JUDGED, "cannot be judged by nodetune"))
+    others = (
+        (SKIP, "do not apply"),
+        (OFF, "are switched off or left out"),
+        (NOT_JUDGED, "cannot be judged by nodetune"),
+    )
     more = ", ".join(f"{score.count(status)} {word}" for status, word in others if score.count(status))
     lost = f"; {text.count(score.hosts - score.reached, 'host')} not reached" if score.reached < score.hosts else ""
     return f"{told}; {more}{lost}" if more else f"{told}{lost}"

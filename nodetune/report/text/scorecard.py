@@ -13,7 +13,7 @@ from nodetune.report.sections import Commands
 from nodetune.report.sections import scorecard as scorecard_rows
 from nodetune.report.sections.scorecard import Part, Row
 from nodetune.report.text.audit import WITH_CHECKS, cut
-from nodetune.report.text.host_names import fold
+from nodetune.report.text.host_names import fold, unreached
 from nodetune.report.text.lines import STYLE, Lines, screen
 
 INDENT = "  "
@@ -34,6 +34,9 @@ def write(
     for part in scorecard_rows.parts(score, results, commands):
         _part(out, part, len(results), full=full)
     out.gap()
+    if lost := [(each.state, each.host, each.message) for each in results if each.state != "ok"]:
+        unreached(out, lost, commands.audit())
+        out.gap()
     if not full:
         out.whole(
             "every criterion, and why it is not judged: ", (commands.audit(f"--against {card.name} --full"), "green")

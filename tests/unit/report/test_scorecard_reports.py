@@ -71,7 +71,15 @@ def test_full_names_every_criterion():
 
 
 def test_hosts_that_were_not_reached_are_counted():
-    assert "; 1 host not reached" in " ".join(printed([result("a"), result("b", state="refused")]).split())
+    text = printed([result("a"), result("b", state="refused", message="connection refused")])
+    assert "; 1 host not reached" in " ".join(text.split())
+    assert "refused  b\n" in text
+    assert "connection refused" in text
+
+
+def test_without_any_host_nothing_is_counted():
+    head = printed([result("a", state="refused")]).splitlines()[0]
+    assert head == "checklist: none of 1 host was reached"
 
 
 @pytest.mark.parametrize("name", AGAINST)
