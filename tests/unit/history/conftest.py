@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nodetune.api.model import Each, HostFacts, Value
+from nodetune.api.model import Absent, Each, HostFacts, Unread, Value
 from nodetune.history.look import Sorter
 from nodetune.history.store import History
 
@@ -27,7 +27,10 @@ def look():
     sorter = Sorter()
 
     def made(at, facts, host="n1"):
-        known = {name: each if isinstance(each, Value | Each) else value(each) for name, each in facts.items()}
+        known = {
+            name: each if isinstance(each, Value | Each | Absent | Unread) else value(each)
+            for name, each in facts.items()
+        }
         return sorter.look(HostFacts(host, known, {"time": START + at}))
 
     return made

@@ -1,0 +1,120 @@
+"""What the detector names, and what it does not: driven through the history, a look a day."""
+
+import random
+
+import pytest
+
+from nodetune.facts import document
+from nodetune.foundation import paths
+from nodetune.history import trends
+from nodetune.history.points import DAY
+from nodetune.history.trends import Part
+
+START = 20_700 * DAY  # of conftest.py
+HOSTS = 20
+REPLAYS = "gpu.pcie_replay_counter"
+
+
+@pytest.fixture
+def days(history, look):
+    """Judges days one after the other: a look each at every host, by a function of the growth of (host, GPU, day)."""
+
+    def run(grown, last, exchanged=None):
+        counts = {(host, gpu): 0 for host in range(HOSTS) for gpu in range(8)}
+        found = []
+        for day in range(last):
+            looks = []
+            for host in range(HOSTS):
+                for gpu in range(8):
+                    counts[host, gpu] += grown(host, gpu, day)
+                serial = {f"GPU{gpu}": f"{host}-{gpu}-{(host, gpu) == exchanged and day > 14}" for gpu in range(8)}
+                values = {f"GPU{gpu}": counts[host, gpu] for gpu in range(8)}
+                looks.append(look(day * DAY, {REPLAYS: values, "gpu.serial": serial}, f"n{host}"))
+            history.record(looks)
+            found += [(day, each.host, each.name) for each in history.daily(START + day * DAY)]
+        return found
+
+    return run
+
+
+def healthy(host, gpu, day):
+    return random.Random(f"{host} {gpu} {day}").choice((0, 0, 1, 3))
+
+
+def dying(host, gpu, day):
+    return healthy(host, gpu, day) + (round(1.6 ** (day - 10) * 10) if (host, gpu) == (7, 3) and day >= 10 else 0)
+
+
+def test_a_slow_death_is_named_and_nothing_else(days, history):
+    found = days(dying, 20)
+    assert {each[1:] for each in found} == {("n7", f"{REPLAYS}/GPU3")}
+    assert found[0][0] == 14, "over four times the usual on days 12 to 14"
+    (trend,) = history.trends()
+    told = trends.sentence(trend)
+    assert told.startswith(
+        "GPU3 of n7: gpu.pcie_replay_counter grew by 690 in 24 hours, usually by at most 67; so on 5 of"
+    )
+    assert "100 % of its 159 peers grew less" in told
+    assert "it doubles in 1." in told
+
+
+def test_healthy_counters_are_never_named(days):
+    assert days(healthy, 20) == []
+
+
+def test_a_burst_on_one_day_is_no_trend(days):
+    assert days(lambda host, gpu, day: healthy(host, gpu, day) + 5000 * ((host, gpu, day) == (7, 3, 12)), 20) == []
+
+
+def test_what_all_peers_have_is_no_trend(days):
+    assert days(lambda host, gpu, day: healthy(host, gpu, day) + (500 + 10 * day) * (day > 11), 18) == []
+
+
+def test_what_grew_always_is_no_trend_once_there_is_a_past(days):
+    found = days(lambda host, gpu, day: healthy(host, gpu, day) + 800 * ((host, gpu) == (7, 3)), 20)
+    assert [each for each in found if each[0] > 7] == [], "before, only its peers say what is usual"
+
+
+def test_an_exchanged_gpu_has_no_past(days):
+    found = days(lambda host, gpu, day: 0 if day < 15 else 40 * ((host, gpu) == (7, 3)), 17, exchanged=(7, 3))
+    assert found == []
+
+
+def test_a_machine_never_alarms_at_first_sight(history, look):
+    for name in ("h100-x2", "h200-x4"):
+        recorded = document.load(paths.bundled("facts/recorded") / f"{name}.json")
+        for at in (0, 900):
+            history.record([look(at, recorded.facts, name)])
+            assert history.daily(START + at) == []
+
+
+def test_the_links_of_a_gpu_are_judged_together(history, look):
+    for day in range(12):
+        for host in ("n1", "n2"):
+            links = {str(link): (2 ** max(0, day - 6)) * (host == "n1") for link in range(18)}
+            errors = {f"GPU{gpu}": {"recovery": links if gpu == 3 else {}, "replay": {}} for gpu in range(8)}
+            history.record([look(day * DAY, {"gpu.nvlink_errors": errors}, host)])
+        found = history.daily(START + day * DAY)
+    (trend,) = found
+    assert trend.name == "gpu.nvlink_errors/GPU3/recovery"
+    assert trend.figure == 18 * 16
+    assert trends.sentence(trend).endswith("at this growth it passes 500 a day on 2026-09-16")
+
+
+def test_a_gpu_that_runs_ever_hotter_than_the_others_is_named(history, look):
+    for day in range(20):
+        for hour in range(0, 24, 3):
+            load = 30 * ((day + hour) % 4 > 0)
+            heat = {
+                f"GPU{gpu}": 40 + load + gpu % 3 + (day - 10) * (gpu == 5 and day > 10 and load > 0) for gpu in range(8)
+            }
+            history.record([look(day * DAY + hour * 3600, {"gpu.temperature": heat})])
+        found = history.daily(START + day * DAY + 23 * 3600)
+    (trend,) = found
+    assert trend.name == "gpu.temperature/GPU5"
+    assert "°C above the other GPUs of its host" in trends.sentence(trend)
+
+
+def test_with_few_peers_a_part_without_a_past_is_not_judged():
+    assert not trends.judge([Part("n1", f"{REPLAYS}/GPU0", 10**6)], 8)[0].hit
+    assert trends.judge([Part("n1", f"{REPLAYS}/GPU0", 10**6)], 800)[0].hit
