@@ -59,12 +59,14 @@ class Sorter:
         at = facts.about.get("time")
         if isinstance(at, bool) or not isinstance(at, int | float) or not 0 < at < 1 << 40:
             return None
-        return Look(facts.host, int(at), tuple([self._sorted(*each) for each in sorted(facts.facts.items())]))
+        known, every, found = self._known, facts.facts, []
+        for name in sorted(every):
+            fact = every[name]
+            pair = known.get(id(fact))
+            found.append(pair[1] if pair is not None and pair[1].name == name else self._sorted(name, fact))
+        return Look(facts.host, int(at), tuple(found))
 
     def _sorted(self, name: str, fact: Fact) -> SortedFact:
-        known = self._known.get(id(fact))
-        if known is not None and known[1].name == name:
-            return known[1]
         made = self._made(name, fact)
         if self._forms.get(name, 0) < FORMS:
             self._forms[name] = self._forms.get(name, 0) + 1
