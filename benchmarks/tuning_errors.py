@@ -10,7 +10,7 @@ import click
 
 from benchmarks.support.measuring import COUNT, benchmark
 from nodetune.tune import study
-from nodetune.tune.model import Case, Parameter, Setting, Trial
+from nodetune.tune.model import Case, OneByOne, Parameter, Setting, Trial
 
 CASES = (
     Case("all_reduce 1 GiB", "GB/s"),
@@ -36,7 +36,7 @@ BEST = (("CHANNELS", 24),)
 
 
 @dataclass
-class Simulated:
+class Simulated(OneByOne):
     """A bench whose truth is given: `effect` says by how much a setting changes a case, as a fraction."""
 
     random: random.Random

@@ -181,16 +181,18 @@ class Turns:
 
 def rounds(turns, cases, groups, asked):
     """Yield the reports of the ranks: ("set up", case, group, answers), then ("turn", case, group, seconds at each place)."""
-    for group in range(len(groups)):
-        for case in range(len(cases)):
-            yield "set up", case, group, turns.do("set up", group, case)
-    for turn in range(asked["rounds"]):
-        for case in range(len(cases)):
-            for group in nccl_places.shuffled(range(len(groups)), asked["seed"], case, turn):
-                seconds = turns.do("turn", group, case, turn)[0]
-                if seconds is None:
-                    return
-                yield "turn", case, group, seconds
+    for products in (False, True):  # clocks are lower just after products, which small messages show
+        part = [number for number, case in enumerate(cases) if case["products"] == products]
+        for group in range(len(groups)):
+            for case in part:
+                yield "set up", case, group, turns.do("set up", group, case)
+        for turn in range(asked["rounds"]):
+            for case in part:
+                for group in nccl_places.shuffled(range(len(groups)), asked["seed"], case, turn):
+                    seconds = turns.do("turn", group, case, turn)[0]
+                    if seconds is None:
+                        return
+                    yield "turn", case, group, seconds
 
 
 class Results:

@@ -9,7 +9,6 @@ from typing import Any
 
 from nodetune.foundation import UserError, file_io, paths, text
 from nodetune.foundation.json_document import head
-from nodetune.tune import confirm
 from nodetune.tune.confirm import CaseResult, Confirmation
 from nodetune.tune.model import Bench, Case
 from nodetune.tune.study import Outcome
@@ -90,7 +89,8 @@ def header(bench: Bench) -> dict[str, Any]:
 
 
 def _case(case: Case) -> dict[str, Any]:
-    return {"id": case.id, "unit": case.unit, "better": case.better, "objective": case.objective}
+    found = {"id": case.id, "unit": case.unit, "better": case.better, "objective": case.objective}
+    return {**found, **({} if case.judged else {"judged": False})}
 
 
 def _confirmation(found: Confirmation) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def _confirmation(found: Confirmation) -> dict[str, Any]:
         "gain": found.ratio,
         "interval": [found.low, found.high],
         "p": found.p,
-        "runs": confirm.RUNS,
+        "runs": len(found.cases[0].before),
         "refused": found.refused,
         "cases": [_result(each) for each in found.cases],
     }
@@ -112,6 +112,7 @@ def _result(found: CaseResult) -> dict[str, Any]:
         "tuned": {"median": statistics.median(found.after), "runs": list(found.after)},
         "gain": found.ratio,
         "interval": [found.low, found.high],
+        "resolution": found.resolution,
         "p": found.p,
     }
 

@@ -35,7 +35,8 @@ class Parameter:
 class Case:
     """One property that a trial measures, such as all_reduce at 256 MiB. All its values are in `unit`.
 
-    `objective`: the search improves it. Any other case must not become worse by more than the fraction `most_loss`.
+    `objective`: the search improves it. Any other case must not become worse by more than the fraction `most_loss`, unless it
+    is not `judged`: such a case only shows what a setting does elsewhere. `where` names the table that the case belongs to.
     """
 
     id: str
@@ -43,6 +44,8 @@ class Case:
     better: str = "higher"
     objective: bool = True
     most_loss: float = 0.01
+    judged: bool = True
+    where: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,8 +85,19 @@ class Bench(Protocol):
     def cases(self) -> Sequence[Case]:
         """Return the cases that each trial measures."""
 
+    @property
+    def arms(self) -> int:
+        """Return how many settings a block of the screening has along with the default."""
+
+    @property
+    def rounds(self) -> int:
+        """Return how many rounds the last settings of the screening get at least."""
+
     def allowed(self, setting: Setting) -> bool:
         """Return whether the documentation allows these values together."""
+
+    def begin(self, block: Sequence[Setting], *, applied: bool) -> None:
+        """Expect these settings next. `applied`: in the form in which a setting will be applied."""
 
     def measure(self, setting: Setting, cases: Sequence[Case]) -> Trial:
         """Measure the setting once. Changes on a host are always restored before it returns."""
@@ -93,6 +107,16 @@ class Bench(Protocol):
 
     def proposal(self, setting: Setting) -> Mapping[str, Any]:
         """Return the setting as overrides of a site file for `plan --site` and `apply --site`."""
+
+
+class OneByOne:
+    """A bench that measures one setting after another, always in the form in which it will be applied."""
+
+    arms = 6
+    rounds = 4
+
+    def begin(self, block: Sequence[Setting], *, applied: bool) -> None:
+        """Do nothing."""
 
 
 class BenchError(Exception):

@@ -8,17 +8,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from nodetune.foundation import stats
-from nodetune.tune import space
-from nodetune.tune.model import DEFAULT, Bench, Setting
+from nodetune.tune import confirm, space
+from nodetune.tune.model import DEFAULT, Bench, Case, Setting
 from nodetune.tune.trials import BudgetError, Trials
 
 PHASE = "screening"
-ARMS_A_CONTROL = 6
-"""Settings for each run of the default: drift then affects both."""
-
-FEWEST_ROUNDS = 4
-"""Rounds of the last settings: those that look best by chance are eliminated before a costly confirmation."""
-
 MOST_LEFT = 3
 """Number of settings that is not halved further but measured for the remaining rounds."""
 
@@ -37,23 +31,24 @@ SURELY = 3.0
 
 def expected(bench: Bench) -> int:
     """Return the approximate maximum number of trials for screening all settings."""
-    combined = 0 if space.enumerated(bench.parameters) else _rounds(2**space.BEST_TO_COMBINE - space.BEST_TO_COMBINE)
-    return _rounds(len(space.first(bench))) + combined + FEWEST_ROUNDS * _with_controls(1 + MOST_SIMPLER)
+    most = 2**space.BEST_TO_COMBINE - space.BEST_TO_COMBINE
+    combined = 0 if space.enumerated(bench.parameters) else _rounds(bench, most)
+    return _rounds(bench, len(space.first(bench))) + combined + bench.rounds * _with_controls(bench, 1 + MOST_SIMPLER)
 
 
-def _rounds(arms: int) -> int:
+def _rounds(bench: Bench, arms: int) -> int:
     """Return the trials of successive halving."""
     made = 0
     for number in range(1, 99):
-        made += _with_controls(arms)
-        if arms <= MOST_LEFT and number >= FEWEST_ROUNDS:
+        made += _with_controls(bench, arms)
+        if arms <= MOST_LEFT and number >= bench.rounds:
             break
         arms = (arms + 1) // 2 if arms > MOST_LEFT else arms
     return made
 
 
-def _with_controls(arms: int) -> int:
-    return arms + math.ceil(arms / ARMS_A_CONTROL)
+def _with_controls(bench: Bench, arms: int) -> int:
+    return arms + math.ceil(arms / bench.arms)
 
 
 class Screening:
@@ -66,7 +61,7 @@ class Screening:
         """Whether no round was skipped or cut for lack of time: only then does nothing beat the default."""
 
     def finalists(self) -> list[Setting]:
-        """Return the settings that looked better than the default, the best first; of equal ones the simplest."""
+        """Return the settings that may gain enough to be accepted, the best first; of equal ones the simplest."""
         bench = self._trials.bench
         ranking = self._simplest_first(self._halved(space.first(bench)))
         if not space.enumerated(bench.parameters):
@@ -74,7 +69,8 @@ class Screening:
             ranking = self._simplest_first(self._halved([*more, *ranking[:1]])) if more else ranking
         simpler = self._simpler(ranking[0]) if ranking else []
         again = self._simplest_first(self._compared([*simpler, ranking[0]])) if simpler else []
-        return [*again, *(each for each in ranking if each not in again)]
+        found = [*again, *(each for each in ranking if each not in again)]
+        return [each for each in found if self.score(each) + SURELY * self._error(each) > confirm.LEAST_GAIN]
 
     def _simplest_first(self, ranking: Sequence[Setting]) -> list[Setting]:
         """Return the settings better than the default; of those as good as the best, the simplest first."""
@@ -110,12 +106,30 @@ class Screening:
         """Return the gain of the objective: the median over the blocks."""
         return statistics.median(self._objective(gains) for gains in self.seen[setting])
 
+    def best_elsewhere(self) -> str:
+        """Say what the setting that is best in the cases that do not count does in all of them; empty without a gain."""
+        watched = [case for case in self._trials.cases if not case.judged]
+
+        def gain(setting: Setting) -> float:
+            return statistics.fmean(self._median(setting, case) for case in watched)
+
+        best = max(self.seen, key=gain, default=None) if watched else None
+        if best is None or gain(best) < confirm.LEAST_GAIN:
+            return ""
+        cases = self._trials.cases
+        worse = [case for case in cases if self._surely(case.id, best) < -case.most_loss]
+        words = confirm.in_tables({case: self._median(best, case) for case in cases}, worse)
+        return f"in the screening {space.in_words(dict(best))}: {words}"
+
+    def _median(self, setting: Setting, case: Case) -> float:
+        return statistics.median(gains[case.id] for gains in self.seen[setting])
+
     def _objective(self, gains: Mapping[str, float]) -> float:
         return statistics.fmean(gains[case.id] for case in self._trials.objective)
 
     def _compared(self, arms: Sequence[Setting]) -> list[Setting]:
         """Return the arms after a few rounds of all of them, the best first."""
-        for _ in range(FEWEST_ROUNDS):
+        for _ in range(self._trials.bench.rounds):
             if not self._round(arms):
                 break
         return self._ranked(arms)
@@ -128,7 +142,7 @@ class Screening:
             arms = self._ranked(arms)
             if len(arms) > MOST_LEFT:
                 arms = arms[: (len(arms) + 1) // 2]
-            elif rounds >= FEWEST_ROUNDS:
+            elif rounds >= self._trials.bench.rounds:
                 break
         return self._ranked(arms)
 
@@ -136,8 +150,9 @@ class Screening:
         """Measure every arm once. Return False if the time is insufficient: finished trials still count."""
         order = list(arms)
         self._generator.shuffle(order)
-        for start in range(0, len(order), ARMS_A_CONTROL):
-            block: list[Setting] = [DEFAULT, *order[start : start + ARMS_A_CONTROL]]
+        most = self._trials.bench.arms
+        for start in range(0, len(order), most):
+            block: list[Setting] = [DEFAULT, *order[start : start + most]]
             self._generator.shuffle(block)
             try:
                 self._block(block)
@@ -166,7 +181,8 @@ class Screening:
         """Return whether a setting certainly makes a case worse than allowed: confirmation would refuse it."""
         if sum(map(len, self.seen.values())) < FEWEST_FOR_NOISE:
             return False  # the confirmation says it
-        return any(self._surely(case.id, setting) < -case.most_loss for case in self._trials.cases)
+        judged = [case for case in self._trials.cases if case.judged]
+        return any(self._surely(case.id, setting) < -case.most_loss for case in judged)
 
     def _surely(self, case: str, setting: Setting) -> float:
         """Return the best plausible gain of a case: most settings have no effect, so their spread is the noise."""

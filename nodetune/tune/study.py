@@ -92,14 +92,22 @@ def _decide(trials: Trials, generator: random.Random, confirmations: list[Confir
         if found is not None:
             confirmations.append(found)
             if not found.refused:
-                return ACCEPTED, f"{space.in_words(dict(setting))} is {100 * found.ratio:.1f} % better"
+                better = f"{space.in_words(dict(setting))} is {100 * found.ratio:.1f} % better"
+                return ACCEPTED, _joined(better, found.in_tables, found.unresolved)
     if not screening.whole:
         raise BudgetError
+    elsewhere = screening.best_elsewhere()
     if confirmations:
-        told = "; ".join(f"{space.in_words(dict(each.setting))}: {each.refused}" for each in confirmations)
-        return NOTHING, f"nothing beats the default ({told})"
+        several = [
+            f"{space.in_words(dict(each.setting))}: {_joined(each.refused, each.in_tables)}" for each in confirmations
+        ]
+        return NOTHING, f"nothing beats the default ({_joined(*several, elsewhere)})"
     lost = [each for each in finalists[:FINALISTS] if each in trials.dropped]
     if lost:
         told = "; ".join(f"{space.in_words(dict(each))}: {trials.dropped[each]}" for each in lost)
         return NOTHING, f"nothing beats the default (settings that looked better were left out: {told})"
-    return NOTHING, "nothing beats the default: no setting looked better in the screening"
+    return NOTHING, _joined("nothing beats the default: no setting looked better in the screening", elsewhere)
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)

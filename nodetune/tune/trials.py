@@ -68,8 +68,9 @@ class Trials:
         """Seconds of the budget that are left."""
         return self._budget - self.spent
 
-    def begin(self, block: Sequence[Setting]) -> None:
+    def begin(self, block: Sequence[Setting], *, applied: bool = False) -> None:
         """Begin a block. If an earlier run was interrupted in it, measure it all again: its parts belong together."""
+        self.bench.begin(block, applied=applied)
         at = 0
         for setting in block:
             first = at

@@ -22,6 +22,8 @@ class Host:
         self.notes = []
         self.set, self.files, self.about = {}, [], {}
         self.spoils = lambda env: []
+        self.fails = lambda settings: ""
+        self.step = lambda name, size, env: 10.0
         self.rate = lambda name, size, env: 100.0 * (1.05 if env.get("NCCL_MIN_CTAS") == "32" else 1.0)
 
     def how(self, targets, plan_for, reach):
@@ -31,7 +33,10 @@ class Host:
             self.env.append(plan["env"])
             (item,) = plan["measurements"]
             first = target.name == min(each.name for each in targets)
-            for record in self._records(item, plan["env"]) if first else ():
+            failed = self.fails(item["options"]["settings"])
+            if failed and first:
+                yield target, {"record": {"measurement": item["name"], "failed": failed}}
+            for record in self._records(item, plan["env"]) if first and not failed else ():
                 yield target, {"record": record}
             for text in self.notes if first else ():
                 yield target, {"note": {"measurement": item["name"], "text": text}}
@@ -40,6 +45,13 @@ class Host:
             yield target, Ended(problem, 1.0)
 
     def _records(self, item, env):
+        found = [each for each in self.extra if isinstance(each, dict)]
+        for number, setting in enumerate(item["options"]["settings"]):
+            given = {**env, **{name: str(value) for name, value in setting.items()}}
+            found += self._of_setting(item["options"], given, number)
+        return found
+
+    def _of_setting(self, options, env, number):
         settings = {**self.set, **{name: value for name, value in env.items() if name not in self.extra}}
         about = {
             **verify_records.NCCL,
@@ -49,22 +61,27 @@ class Host:
             "settings": settings,
             **self.about,
         }
-        found = [each for each in [*self.extra, *self.spoils(env)] if isinstance(each, dict)]
-        options = item["options"]
-        for size in options["sizes"]:
+        subject = f"setting {number}"
+        found = [{**each, "subject": subject} for each in self.spoils(env)]
+        for size in options.get("sizes", ()):
             for name in options["collectives"]:
                 value = self.rate(name, size, env)
-                if value is None:
-                    continue
-                if item["name"] == "nccl":
-                    found.append(record(name, value, size, about))
-                else:
-                    found += both(name, size, value, about)
+                if value is not None:
+                    found.append(record(name, value, size, about, subject=subject))
         for size in options.get("latency_sizes", ()):
-            found += [
-                record(f"{name}_latency", 10.0, size, about, "µs", "lower") for name in options["latency_collectives"]
-            ]
+            names = options["latency_collectives"]
+            found += [record(f"{name}_latency", 10.0, size, about, "µs", "lower", subject) for name in names]
+        for size in options.get("overlap_sizes", ()):
+            for name in options["overlap_collectives"]:
+                value = self.step(name, size, env)
+                if value is not None:
+                    known = {**about, "amounts": [7, 4]}
+                    found.append(record(f"{name}_step", value, size, known, "ms", "lower", subject))
         return found
+
+    def options(self):
+        """The options of the last measurement."""
+        return self.plans[-1]["measurements"][0]["options"]
 
     def facts(self, targets, names, reach):
         users = Value(self.users) if isinstance(self.users, list) else self.users
@@ -80,21 +97,13 @@ class Host:
 
     def bench(self, hosts=("gpu1",), **wanted):
         targets = [Target(name) for name in hosts]
-        return NcclBench(targets, NcclRequest(**wanted), REACH, self.how, self.facts)
+        return NcclBench(targets, NcclRequest(**{"objective": "bandwidth", **wanted}), REACH, self.how, self.facts)
 
 
-def record(metric, value, size, about, unit="GB/s", better="higher", measurement="nccl"):
+def record(metric, value, size, about, unit="GB/s", better="higher", subject="setting 0"):
     return verify_records.record(
-        measurement, metric, "2 GPUs", value, unit, better, **{**about, "size": size, "in_place": False}
+        "nccl_settings", metric, subject, value, unit, better, **{**about, "size": size, "in_place": False}
     )
-
-
-def both(name, size, value, about):
-    moved = {**about, "alone": 400.0}
-    return [
-        record(f"{name}_with_gemm", value, size, moved, measurement="nccl_overlap"),
-        record(f"gemm_with_{name}", 600.0, size, {**about, "alone": 700.0}, "TFLOP/s", measurement="nccl_overlap"),
-    ]
 
 
 def noisy(seed, gain):

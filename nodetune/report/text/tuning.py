@@ -68,7 +68,8 @@ def _print_unread(lines: Lines, setting: Mapping[str, Any], trials: Sequence[Map
 
 
 def _cells(case: Mapping[str, Any]) -> list[str]:
-    name = text.plain(case["id"]) + ("" if case.get("objective") else " (watched)")
+    kind = "" if case.get("objective") else " (watched)" if case.get("judged", True) else " (shown)"
+    name = text.plain(case["id"]) + kind
     medians = [f"{case[side]['median']:.4g}" for side in ("default", "tuned")]
     return [
         name,

@@ -15,7 +15,7 @@ from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target
 from nodetune.tune.benches import runs
 from nodetune.tune.benches.runs import Measured
-from nodetune.tune.model import DEFAULT, BenchError, Case, Parameter, Setting, Trial
+from nodetune.tune.model import DEFAULT, BenchError, Case, OneByOne, Parameter, Setting, Trial
 from nodetune.tune.request import StudyRequest
 from nodetune.verify import disturbance
 from nodetune.verify import run as verify_run
@@ -61,7 +61,7 @@ class GpuRequest:
         return LADDERS[self.ladder]
 
 
-class GpuBench:
+class GpuBench(OneByOne):
     """All GPUs of one host. Raise BenchError if nothing may be changed or measured."""
 
     subject = "gpu"

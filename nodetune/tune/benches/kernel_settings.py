@@ -10,7 +10,7 @@ from nodetune.api.facts_view import FactAbsentError, FactUnreadError, value_of
 from nodetune.api.model import HostFacts
 from nodetune.onhost import sysctl
 from nodetune.tune.benches import runs
-from nodetune.tune.model import BenchError, Case, Choice, Parameter, Setting
+from nodetune.tune.model import BenchError, Case, Choice, OneByOne, Parameter, Setting
 
 Files = Mapping[str, str]
 """Path → text to write."""
@@ -46,7 +46,7 @@ def item(name: str, measured: Mapping[str, Any], files: Files) -> dict[str, Any]
     return {"name": name, "options": {**measured, **held}}
 
 
-class KnobBench:
+class KnobBench(OneByOne):
     """Base class of the benches that change kernel settings."""
 
     knobs: Sequence[Knob]

@@ -1,4 +1,8 @@
-"""Tune NCCL: its variables on these hosts. Each trial is one complete measurement with checked data."""
+"""Tune NCCL: its variables on these hosts. A block of settings is one measurement, paired in time, with checked data.
+
+In the screening, settings share processes as far as communicators can carry them; a finalist and the default have a process
+each on every GPU, with variables, as jobs will have them.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +20,10 @@ from nodetune.foundation import text
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target
 from nodetune.tune.benches import nccl_cases, nccl_space, runs
-from nodetune.tune.benches.nccl_cases import NcclRequest, Step
+from nodetune.tune.benches.nccl_cases import NcclRequest
 from nodetune.tune.benches.nccl_space import Survey
 from nodetune.tune.benches.runs import Faults, Measured
-from nodetune.tune.model import BenchError, Case, Parameter, Setting, Trial
+from nodetune.tune.model import DEFAULT, BenchError, Case, Parameter, Setting, Trial
 from nodetune.verify import figures
 from nodetune.verify import run as verify_run
 from nodetune.verify.model import Figure
@@ -29,13 +33,15 @@ FACTS = {*verify_run.FACTS, *runs.XIDS, "nccl.settings", "gpu.driver_version", "
 USED = ("transport", "link", "nvls", "gdr", "algorithm", "protocol", "channels")
 """Keys of a figure that describe the path of the data."""
 
-NO_NCCL_HERE = ("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE", "NCCL_CONF_FILE")
+NO_NCCL_HERE = ("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE", "NCCL_CONF_FILE", "NCCL_GRAPH_REGISTER")
 
 
 class NcclBench:
     """NCCL on one node or on several together. Raise BenchError if nothing can be measured."""
 
     subject = "nccl"
+    arms, rounds = 12, 2
+    """A block resolves most cases to less than 1 %: it needs few others."""
 
     def __init__(
         self,
@@ -47,22 +53,24 @@ class NcclBench:
     ) -> None:
         self._targets, self.wanted, self._connection, self._how = list(targets), wanted, connection, how
         self._env, self._collect = dict(wanted.env), facts
-        self._item = nccl_cases.measurement(wanted)
+        self._block: list[Setting] = []
+        self._applied, self._number = False, 0
+        self._ready: dict[Setting, Trial] = {}
+        self._amounts: dict[str, list[int]] = {}
         self._facts = self._looked_at(wanted.allow_busy)
         self._faults, self.xids_unknown = runs.faults(self._facts)
         first = self._surveyed()
         self.survey = self._survey(first.found)
-        pairs = nccl_cases.of(first.found, wanted)
-        self._cases = tuple(dict.fromkeys(case for case, _ in pairs))
-        self._work: Mapping[tuple[str, int], Step] = nccl_cases.steps(first.found)
-        self._ways = {case.id: _way(figure) for case, figure in pairs}
-        self.notes = first.notes
+        self._cases = tuple(dict.fromkeys(nccl_cases.case_of(each, wanted) for each in first.found))
+        self._amounts = nccl_cases.amounts(first.found)
+        self._ways = self._ways_of(first.found)
+        self.notes = [*first.notes, *_bursts(first.found)]
         """Notes from the hosts on the first run: sizes for which memory or time was insufficient."""
         self.left_out: dict[str, str] = {}
         if wanted.plugin:
             self._parameters = nccl_space.algorithms(self.survey, wanted.names)
         else:
-            self._parameters, self.left_out = nccl_space.parameters(self.survey, wanted.objective, wanted.only)
+            self._parameters, self.left_out = nccl_space.parameters(self.survey, wanted.aim, wanted.only)
 
     def _looked_at(self, allow_busy: bool) -> dict[str, HostFacts | str]:
         """Return the facts of all hosts, which must be reachable and free."""
@@ -80,7 +88,7 @@ class NcclBench:
 
     def _surveyed(self) -> Measured:
         """Measure the default once: NCCL's version, what it uses, and the possible cases."""
-        came = runs.measured(self._targets, [self._item], self._env, self._how, self._connection)
+        came = self._run([DEFAULT])
         if came.wrong:
             raise BenchError(f"the default itself gives wrong data: {came.wrong}: nodetune verify --suite nccl")
         if came.problem or not came.found:
@@ -130,18 +138,57 @@ class NcclBench:
         """Return whether the user guide allows these values together."""
         return nccl_space.allowed(setting, self.survey)
 
+    def begin(self, block: Sequence[Setting], *, applied: bool) -> None:
+        """Expect these settings next: they are measured together when the first of them is."""
+        self._block, self._applied, self._ready = list(block), applied, {}
+
     def measure(self, setting: Setting, cases: Sequence[Case]) -> Trial:
-        """Measure the setting once: all ranks restart with it in their environment; nothing on a host is changed."""
-        began, env = time.monotonic(), {**self._env, **{name: str(value) for name, value in setting}}
-        came = runs.measured(self._targets, [self._item], env, self._how, self._connection)
+        """Return the trial of a setting, measured along with the default and the rest of its block.
+
+        What is measured again, as it failed or was disturbed, has the default and others of that kind with it.
+        """
+        if setting not in self._ready:
+            again = [each for each, trial in self._ready.items() if not trial.counts]
+            block = [setting, *again] if self._ready or setting not in self._block else self._block
+            self._ready = {**self._ready, **self._trials(list(dict.fromkeys([DEFAULT, *block])), cases)}
+        self._block = [each for each in self._block if each != setting]
+        return self._ready.pop(setting)
+
+    def _trials(self, block: Sequence[Setting], cases: Sequence[Case]) -> dict[Setting, Trial]:
+        """Measure settings together; if nothing comes of it, measure each with the default to find out which is at fault."""
+        began = time.monotonic()
+        came = self._run(block)
+        if not came.found and len(block) > 2 and not (came.rival or came.unrestored):
+            apart: dict[Setting, Trial] = {}
+            for each in block[1:]:
+                apart = {**self._trials([DEFAULT, each], cases), **apart}
+            return apart
         new, unknown = self._new_faults()
-        values = nccl_cases.values(came.found, self.wanted, self._work)
-        came.problem = came.failure or self._other_shape(came.found)
-        trial = runs.trial(setting, cases, came, values)
-        if new and not trial.banned:
-            trial = Trial(setting, banned=runs.in_words(new))
-        about = {**self._observed(came, setting), "xids": unknown or "none"}
-        return replace(trial, about=about, seconds=round(time.monotonic() - began, 3))
+        came.problem = came.failure if not came.found else came.problem or self._other_shape(came.found)
+        values = nccl_cases.values(came.found, block, self.wanted)
+        seconds = round((time.monotonic() - began) / len(block), 3)
+        found = {}
+        for number, each in enumerate(block):
+            part = _of_setting(came, number)
+            trial = runs.trial(each, cases, part, values[each])
+            if new and not trial.banned and (each != DEFAULT or len(block) == 1):
+                trial = Trial(each, banned=runs.in_words(new))
+            about = {**self._observed(part, each), "xids": unknown or "none"}
+            found[each] = replace(trial, about=about, seconds=seconds)
+        return found
+
+    def _run(self, block: Sequence[Setting]) -> Measured:
+        """Measure settings against each other on the hosts."""
+        self._number += 1
+        more = {
+            "apart": self._applied,
+            "rounds": nccl_cases.APPLIED if self._applied else nccl_cases.SCREENED,
+            "seed": self._number,
+            "amounts": self._amounts,
+            "fixed": sorted(self.survey.set) if hasattr(self, "survey") else [],
+        }
+        item = nccl_cases.measurement(self.wanted, block, **more)
+        return runs.measured(self._targets, [item], self._env, self._how, self._connection)
 
     def _other_shape(self, found: Sequence[Figure]) -> str:
         """Return the GPUs that took part, if their number differs from the default, which prevents a comparison."""
@@ -160,16 +207,15 @@ class NcclBench:
         return new, unknown
 
     def _observed(self, came: Measured, setting: Setting) -> dict[str, Any]:
-        """Return the actual path of the data and the variables that NCCL did not read."""
-        ways = {case.id: _way(figure) for case, figure in nccl_cases.of(came.found, self.wanted)}
-        read = _settings(came.found)
-        unread = [name for name, value in setting if read.get(name, "") != str(value)] if came.found else []
+        """Return the actual path of the data and, of a setting's own process, the variables that NCCL did not read."""
+        ways, read = self._ways_of(came.found), _settings(came.found)
+        apart = self._applied and came.found
+        unread = [name for name, value in setting if read.get(name, "") != str(value)] if apart else []
         changed = sorted(name for name, way in ways.items() if way != self._ways.get(name))
-        both = {
-            f"{one.metric} {text.size(figures.size(one))}": {"busbw": one.value, "tflops": other.value}
-            for one, other in nccl_cases.pairs(came.found)
-        }
-        return {"used": ways, "changed": changed, "unread": unread, **({"both": both} if both else {})}
+        return {"used": ways, "changed": changed, "unread": unread}
+
+    def _ways_of(self, found: Sequence[Figure]) -> dict[str, dict[str, Any]]:
+        return {nccl_cases.case_of(each, self.wanted).id: _way(each) for each in found}
 
     def provenance(self) -> Mapping[str, Any]:
         """Return the hosts and conditions of the result."""
@@ -186,7 +232,8 @@ class NcclBench:
             "link": survey.link,
             "nics": list(survey.nics),
             "set": {name: value for name, value in sorted(survey.set.items()) if name not in NO_NCCL_HERE},
-            "objective": self.wanted.objective,
+            "objective": self.wanted.aim,
+            "ratio": self.wanted.ratio,
             "cases": [each.id for each in self._cases],
             "dtype": self.wanted.dtype,
         }
@@ -208,6 +255,20 @@ class NcclBench:
             for name, value in lines
         ]
         return {"add": added, "checks": {"nccl-tuning-forced": {"severity": "info"}}}
+
+
+def _of_setting(came: Measured, number: int) -> Measured:
+    """Return what was measured of one setting of a block, with what holds for all of them."""
+    subject = nccl_cases.SUBJECT.format(number)
+    found = [each for each in came.found if each.subject == subject]
+    missing = [each for each in came.missing if each.subject in ("", subject)]
+    return Measured(found, missing, problem=came.problem)
+
+
+def _bursts(found: Sequence[Figure]) -> list[str]:
+    """Say why calls were not recorded in a CUDA graph, if so."""
+    why = sorted({text.plain(each.about["launched"]) for each in found if each.about.get("launched")})
+    return [f"calls are launched one after another, which resolves small sizes less: {each}" for each in why[:1]]
 
 
 def _way(figure: Figure) -> dict[str, Any]:

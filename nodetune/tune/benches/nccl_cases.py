@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from nodetune.foundation import text
-from nodetune.foundation.request import RequestError, built, one_of, part
+from nodetune.foundation.request import RequestError, built, limited, one_of, part
 from nodetune.hosts.connection_options import ConnectionOptions
-from nodetune.measurements import nccl_ops
-from nodetune.tune.model import Case
+from nodetune.tune.confirm import ALONE, TOGETHER
+from nodetune.tune.model import DEFAULT, Case, Setting
 from nodetune.tune.request import StudyRequest
 from nodetune.verify import figures
 from nodetune.verify.model import Figure
@@ -27,27 +28,41 @@ SIZES = {
 GUARDS = {"bandwidth": (64 << 10, MIB, 16 * MIB), "overlap": (), "latency": (MIB, 64 * MIB)}
 """Sizes that must not become worse."""
 
+SHOWN = {"bandwidth": "overlap", "overlap": "bandwidth", "latency": ""}
+"""The objective whose cases are shown as well: what is better alone can be worse with computation."""
+
+SHOWN_SIZES = (64 << 10, MIB, 16 * MIB, 256 * MIB)
+"""Sizes alone, where computation decides."""
+
 COLLECTIVES = {
     "bandwidth": ("all_reduce", "all_gather"),
-    "overlap": ("all_reduce",),
+    "overlap": ("all_reduce", "all_gather", "reduce_scatter"),
     "latency": ("all_reduce", "alltoall"),
 }
+AUTO = "auto"
 MOST_COUNTED = 1 << 20
-REPEATS, ITERATIONS = 3, 20
+SCREENED, APPLIED = 6, 4
+"""Rounds of a block: with communicators of one process, and with processes of their own, which are started again each time."""
+
 SECONDS = 180.0
-"""Deadline of one trial: NCCL starts in about ten seconds on eight GPUs; a stuck setting uses all of it."""
+"""Deadline of a block: NCCL starts in about ten seconds on eight GPUs; a stuck setting uses all of it."""
+
+STEP = "_step"
+SUBJECT = "setting {}"
 
 
 @dataclass(frozen=True)
 class NcclRequest:
     """The request. Empty sizes and collectives mean those of the objective.
 
-    `only`: these variables, even if the site has set them; `plugin`: algorithms, as rows of the tuner plugin.
+    `only`: these variables, even if the site has set them; `plugin`: algorithms, as rows of the tuner plugin. `ratio`: the time
+    of the products to that of the collectives in a step with computation.
     """
 
-    objective: str = one_of("bandwidth", SIZES)
+    objective: str = one_of(AUTO, (AUTO, *SIZES))
     sizes: tuple[int, ...] = ()
     collectives: tuple[str, ...] = ()
+    ratio: float = limited(1.0, 0.1, 10.0, whole=False)
     gpus: tuple[int, ...] = ()
     nccl: str = ""
     dtype: str = one_of("float32", ("float32", "bfloat16"))
@@ -61,7 +76,7 @@ class NcclRequest:
 
     def __post_init__(self) -> None:
         """Raise RequestError."""
-        if self.plugin and self.objective != "bandwidth":
+        if self.plugin and self.objective not in (AUTO, "bandwidth"):
             raise RequestError("--plugin chooses algorithms by their bandwidth: remove --objective")
         if self.plugin and self.only:
             raise RequestError("--plugin and --parameter: keep one")
@@ -70,54 +85,71 @@ class NcclRequest:
             raise RequestError(f"{both[0]}: --env fixes it, and --parameter tunes it: keep one")
 
     @property
+    def aim(self) -> str:
+        """The objective: of training, unless another one is asked for or the plugin, whose rows hold for collectives alone."""
+        if self.objective != AUTO:
+            return self.objective
+        return "bandwidth" if self.plugin else "overlap"
+
+    @property
     def subject(self) -> str:
         """The word for its files."""
         return "nccl-plugin" if self.plugin else "nccl"
 
     @property
     def aims(self) -> tuple[int, ...]:
-        return tuple(sorted(set(self.sizes or SIZES[self.objective])))
+        return tuple(sorted(set(self.sizes or SIZES[self.aim])))
 
     @property
     def guards(self) -> tuple[int, ...]:
         if self.plugin:  # a row holds for its sizes only
             return ()
-        return tuple(size for size in GUARDS[self.objective] if size not in self.aims)
+        return tuple(size for size in GUARDS[self.aim] if size not in self.aims)
 
     @property
     def names(self) -> tuple[str, ...]:
-        usual = ("all_reduce",) if self.plugin else COLLECTIVES[self.objective]
+        usual = ("all_reduce",) if self.plugin else COLLECTIVES[self.aim]
         return tuple(dict.fromkeys(self.collectives or usual))
 
+    @property
+    def shown(self) -> str:
+        """The objective whose cases are shown too; empty without one."""
+        return "" if self.plugin else SHOWN[self.aim]
 
-def measurement(wanted: NcclRequest) -> dict[str, Any]:
-    """Return the plan item that measures all cases."""
-    options: dict[str, Any] = {"collectives": list(wanted.names), "dtype": wanted.dtype, "check": True}
+
+def measurement(wanted: NcclRequest, settings: Sequence[Setting], **more: Any) -> dict[str, Any]:
+    """Return the plan item that measures these settings against each other. `more`: further options."""
+    options: dict[str, Any] = {"settings": [dict(each) for each in settings], "dtype": wanted.dtype, "check": True}
     options |= {"gpus": list(wanted.gpus)} if wanted.gpus else {}
     options |= {"nccl": wanted.nccl} if wanted.nccl else {}
-    options |= {"repeats": REPEATS, "iterations": ITERATIONS, "in_place": False}
-    if wanted.objective == "overlap":
-        return {"name": "nccl_overlap", "options": {**options, "sizes": list(wanted.aims)}, "seconds": SECONDS}
-    if wanted.objective == "latency":
-        options |= {"latency_collectives": list(wanted.names), "latency_sizes": list(wanted.aims)}
-        return {"name": "nccl", "options": {**options, "sizes": list(wanted.guards) or [MIB]}, "seconds": SECONDS}
-    return {"name": "nccl", "options": {**options, "sizes": [*wanted.aims, *wanted.guards]}, "seconds": SECONDS}
+    overlap = wanted.aim if wanted.aim == "overlap" else wanted.shown
+    if overlap == "overlap":
+        own = wanted.aim == "overlap"
+        sizes, names = (wanted.aims, wanted.names) if own else (SIZES[overlap], COLLECTIVES[overlap])
+        options |= {"overlap_sizes": list(sizes), "overlap_collectives": list(names), "ratio": wanted.ratio}
+    if wanted.aim == "latency":
+        options |= {"latency_sizes": list(wanted.aims), "latency_collectives": list(wanted.names)}
+        options |= {"sizes": list(wanted.guards) or [MIB], "collectives": list(wanted.names)}
+    elif wanted.aim == "bandwidth":
+        options |= {"sizes": [*wanted.aims, *wanted.guards], "collectives": list(wanted.names)}
+    else:
+        options |= {"sizes": list(SHOWN_SIZES), "collectives": list(COLLECTIVES["bandwidth"])}
+    return {"name": "nccl_settings", "options": {**options, **more}, "seconds": SECONDS}
 
 
-def of(found: Iterable[Figure], wanted: NcclRequest) -> list[tuple[Case, Figure]]:
-    """Return the cases that are possible according to the default measurement, each with its figure, in order."""
-    return [(_case(each, wanted), each) for each in found if not each.metric.startswith("gemm_with_")]
-
-
-def _case(figure: Figure, wanted: NcclRequest) -> Case:
+def case_of(figure: Figure, wanted: NcclRequest) -> Case:
+    """Return the case of a figure."""
     size = figures.size(figure)
-    name = figure.metric.removesuffix("_latency").removesuffix("_with_gemm")
+    name = figure.metric.removesuffix("_latency").removesuffix(STEP)
     if figure.metric.endswith("_latency"):
         return Case(f"{name} {text.size(size)} latency", "µs", "lower")
-    if figure.metric.endswith("_with_gemm"):
-        return Case(f"{name} {text.size(size)} and GEMM", "ms", "lower")
-    aim = wanted.objective == "bandwidth" and _nearest(size, (*wanted.aims, *wanted.guards)) in wanted.aims
-    return Case(f"{name} {text.size(size)}", "GB/s", "higher", objective=aim)
+    overlap = wanted.aim == "overlap"
+    if figure.metric.endswith(STEP):
+        named = f"{name} {text.size(size)} and GEMM"
+        return Case(named, "ms", "lower", objective=overlap, judged=overlap, where=TOGETHER)
+    aim = wanted.aim == "bandwidth" and _nearest(size, (*wanted.aims, *wanted.guards)) in wanted.aims
+    where = "" if wanted.aim == "latency" else ALONE
+    return Case(f"{name} {text.size(size)}", "GB/s", "higher", objective=aim, judged=not overlap, where=where)
 
 
 def _nearest(size: int, sizes: Sequence[int]) -> int:
@@ -125,66 +157,35 @@ def _nearest(size: int, sizes: Sequence[int]) -> int:
     return min(sizes, key=lambda each: abs(each - size))
 
 
-@dataclass(frozen=True)
-class Step:
-    """A fixed amount of work: one collective, and computation that takes about as long with the defaults.
-
-    The amounts are rounded so that a resumed tuning measures the same work.
-
-    `gigabytes` as busbw counts them, `operations` in 10¹² of each GPU.
-    """
-
-    gigabytes: float
-    operations: float
-
-
-def steps(found: Sequence[Figure]) -> dict[tuple[str, int], Step]:
-    """Return the work of each case of the overlap objective, from the default measurement."""
-    made = {}
-    for moved, computed in pairs(found):
-        name, ranks = moved.metric.removesuffix("_with_gemm"), count(moved.about.get("gpus"), 2)
-        gigabytes = figures.size(moved) / 1e9 * nccl_ops.factor(name, ranks)
-        ratio = float(f"{_alone(computed) / _alone(moved):.0e}")
-        made[moved.metric, figures.size(moved)] = Step(gigabytes, ratio * gigabytes)
-    return made
-
-
-def pairs(found: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
-    """Yield the two figures of each collective with a GEMM: data moved and operations computed."""
-    computed = {(each.metric, figures.size(each)): each for each in found if each.metric.startswith("gemm_with_")}
-    for each in found:
-        other = computed.get((f"gemm_with_{each.metric.removesuffix('_with_gemm')}", figures.size(each)))
-        if each.metric.endswith("_with_gemm") and other and each.value > 0 and other.value > 0:
-            yield each, other
-
-
 def count(value: Any, otherwise: int) -> int:
     """Return a number from a host, or the default if it is not a number."""
     return value if type(value) is int and 0 < value < MOST_COUNTED else otherwise
 
 
-def _alone(figure: Figure) -> float:
-    found = figure.about.get("alone")
-    return float(found) if isinstance(found, int | float) and found > 0 else figure.value
+def amounts(found: Iterable[Figure]) -> dict[str, list[int]]:
+    """Return the work of each case as the default did it, so that all settings do the same."""
+    known = {f"{each.metric} {figures.size(each)}": each.about.get("amounts") for each in found}
+    return {
+        key: given
+        for key, given in known.items()
+        if isinstance(given, list)
+        and len(given) == 2
+        and all(type(each) is int and 0 <= each < MOST_COUNTED for each in given)
+        and given[0]
+    }
 
 
-def milliseconds(step: Step, moved: Figure, computed: Figure) -> float:
-    """Return the time of a step in which both start together: when one ends, the other has the GPU alone."""
-    moving, computing = step.gigabytes / moved.value, step.operations / computed.value
-    first = min(moving, computing)
-    if moving > computing:
-        return 1e3 * (first + (step.gigabytes - first * moved.value) / _alone(moved))
-    return 1e3 * (first + (step.operations - first * computed.value) / _alone(computed))
-
-
-def values(found: Sequence[Figure], wanted: NcclRequest, work: Mapping[tuple[str, int], Step]) -> dict[str, float]:
-    """Return the value of each case that was measured."""
-    both = {(moved.metric, figures.size(moved)): computed for moved, computed in pairs(found)}
-    values: dict[str, float] = {}
-    for case, figure in of(found, wanted):
-        key = figure.metric, figures.size(figure)
-        if not figure.metric.endswith("_with_gemm"):
-            values[case.id] = figure.value
-        elif key in both and key in work:
-            values[case.id] = milliseconds(work[key], figure, both[key])
-    return values
+def values(
+    found: Sequence[Figure], settings: Sequence[Setting], wanted: NcclRequest
+) -> dict[Setting, dict[str, float]]:
+    """Return the value of each case for each setting: what the default has, times the median of the ratios of the rounds."""
+    samples = {(each.subject, case_of(each, wanted).id): each.runs[0] for each in found}
+    names = {SUBJECT.format(number): setting for number, setting in enumerate(settings)}
+    first = SUBJECT.format(settings.index(DEFAULT) if DEFAULT in settings else 0)
+    result: dict[Setting, dict[str, float]] = {setting: {} for setting in settings}
+    for (subject, case), runs in samples.items():
+        control = samples.get((first, case), runs)
+        ratios = [value / base for value, base in zip(runs, control, strict=False) if base > 0]
+        if subject in names and ratios:
+            result[names[subject]][case] = statistics.median(control) * statistics.median(ratios)
+    return result

@@ -82,10 +82,16 @@ KNOBS = (
     Knob("NCCL_MIN_CTAS", (16, 32, 64), "everywhere except for latency", _not_latency, "CTAs"),
     Knob(
         "NCCL_MAX_CTAS",
-        (4, 8, 16),
+        (8, 16, 24),
         "where computing shares the GPU: overlap",
         lambda _, objective: objective == "overlap",
         "CTAs",
+    ),
+    Knob(
+        "NCCL_CTA_POLICY",
+        ("EFFICIENCY",),
+        "where computing shares the GPU: overlap",
+        lambda _, objective: objective == "overlap",
     ),
     Knob("NCCL_BUFFSIZE", (2 << 20, 8 << 20), "everywhere except for latency", _not_latency, "bytes"),
     Knob("NCCL_NVLS_ENABLE", (0,), "where NCCL uses NVLS", lambda host, _: host.nvls),

@@ -39,9 +39,16 @@ def typed():
     return parse
 
 
-def test_by_default_large_messages_of_two_collectives_are_tuned(typed):
+def test_by_default_collectives_with_computation_are_tuned(typed):
     wanted = typed()
-    assert (wanted.objective, wanted.names) == ("bandwidth", ("all_reduce", "all_gather"))
+    assert (wanted.aim, wanted.names) == ("overlap", ("all_reduce", "all_gather", "reduce_scatter"))
+    assert (wanted.aims, wanted.guards, wanted.ratio) == ((64 << 20, 256 << 20), (), 1.0)
+    assert typed("--plugin", "rows").aim == "bandwidth", "rows of the plugin hold for collectives alone"
+
+
+def test_large_messages_of_two_collectives_are_tuned_for_bandwidth(typed):
+    wanted = typed("--objective", "bandwidth")
+    assert wanted.names == ("all_reduce", "all_gather")
     assert wanted.aims == (256 << 20, 1 << 30)
     assert wanted.guards == (64 << 10, 1 << 20, 16 << 20)
 
@@ -132,7 +139,7 @@ def tune(*words):
 def test_a_better_setting_becomes_a_site_file(host, tmp_path):
     host.rate = noisy(1, lambda name, size, env: 1.05 if env.get("NCCL_MIN_CTAS") == "32" and size > 1 << 26 else 1.0)
     host.set = {"NCCL_NVLS_ENABLE": "0"}
-    code, said = tune("--budget", "1d", "--sizes", "256MiB,1GiB")
+    code, said = tune("--objective", "bandwidth", "--budget", "1d", "--sizes", "256MiB,1GiB")
     assert code == 0, said
     site = yaml.safe_load((tmp_path / "tuning-nccl.site.yml").read_text())
     *lines, stale = site["add"]

@@ -1,6 +1,7 @@
 """Decisions of a tuning at the edges: few settings, values that belong together, noisy cases, little time, odd numbers."""
 
 import random
+import re
 from dataclasses import replace
 
 import pytest
@@ -85,7 +86,7 @@ def noisy(gain, noise, seed):
 def test_a_case_that_looks_worse_and_is_too_noisy_to_tell_is_not_waved_through():
     found = [noisy(-0.08, 0.12, seed).refused for seed in range(40)]
     assert sum(bool(each) for each in found) >= 34
-    assert any("with too much noise to rule it out" in each for each in found)
+    assert any(re.search(r"worse, and resolved to ±\d+\.\d % only", each) for each in found)
 
 
 def test_a_case_that_is_as_good_as_before_is_rarely_refused():
@@ -128,7 +129,7 @@ def test_a_finalist_that_does_harm_when_it_is_confirmed_is_named():
     class Late(Simulated):
         def measure(self, setting, cases):
             trial = super().measure(setting, cases)
-            return replace(trial, banned="Xid 31") if is_best(setting) and self.clock > 130 else trial
+            return replace(trial, banned="Xid 31") if is_best(setting) and self.clock > 110 else trial
 
     outcome = study.tune(Late(random.Random(1), gains(0.05), parameters=PARAMETERS[1:2]), 1200)
     assert outcome.state == study.NOTHING

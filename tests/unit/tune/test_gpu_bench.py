@@ -161,9 +161,9 @@ def test_a_rung_that_is_measured_before_any_default_is_not_kept_if_it_is_too_slo
 def test_the_speed_is_told_with_the_energy():
     made = bench(Host(lambda clock: 0.4 + 0.6 * (clock / 1980) ** 2, lambda clock: 700 * min(1.0, clock / 1600)))
     (found,) = [each for each in study.tune(made, 36000.0).confirmations if not each.refused]
-    assert {each.case.id: round(100 * each.ratio) for each in found.cases} == {
-        "energy": 28,
-        "bf16 of the slowest GPU": -2,
+    assert {each.case.id: each.ratio for each in found.cases} == {
+        "energy": pytest.approx(0.28, abs=0.005),
+        "bf16 of the slowest GPU": pytest.approx(1575 / 1600 - 1, abs=0.005),
     }
 
 

@@ -62,7 +62,7 @@ ABOUT = {
     "tcp": {"address": "10.0.0.2", "interface": "eth0", "retransmitted": 0.0, "congestion": "cubic"},
 }  # fmt: skip
 RECORDS = {
-    "nccl": [("nccl", "all_reduce", "2 GPUs", "GB/s"), ("nccl", "all_gather", "2 GPUs", "GB/s")],
+    "nccl": [("nccl_settings", name, "setting {}", "GB/s") for name in ("all_reduce", "all_gather")],
     "gpu": [("gpu_energy", "energy", "GPU0", "J/TFLOP"), ("gpu_energy", "bf16", "GPU0", "TFLOP/s")],
     "storage": [("disk_buffered", "read", "/data", "GB/s"), ("disk", "random_read", "/data", "kIOPS")],
     "tcp": [("tcp", "one_stream", "a→b", "Gb/s"), ("tcp", "tcp", "a→b", "Gb/s")],
@@ -82,11 +82,12 @@ class Host:
 
     def how(self, targets, plan_for, _reach):
         plan = plan_for(targets[0])
-        set_here = plan["env"] or any(
-            each["options"].get("hold") or each["options"].get("set") for each in plan["measurements"]
-        )
-        for measurement, metric, subject, unit in RECORDS[self.subject]:
-            named = {"measurement": measurement, "metric": metric, "subject": subject, "unit": unit}
+        options = [each["options"] for each in plan["measurements"]]
+        settings = len(options[0].get("settings", [{}]))
+        set_here = settings > 1 or any(each.get("hold") or each.get("set") for each in options)
+        records = [(*each, number) for number in range(settings) for each in RECORDS[self.subject]]
+        for measurement, metric, subject, unit, number in records:
+            named = {"measurement": measurement, "metric": metric, "subject": subject.format(number), "unit": unit}
             raw = {**named, "better": "lower" if unit == "J/TFLOP" else "higher", "samples": [100.0]}
             raw["about"] = dict(ABOUT[self.subject])
             if self.lie and (set_here or self.first is None):
@@ -98,7 +99,7 @@ class Host:
         if self.subject == "gpu":
             return gpu.GpuBench(Target("a"), gpu.GpuRequest(allow_gpu_settings=True), None, self.how, self.facts)
         if self.subject == "nccl":
-            wanted = NcclRequest(sizes=(1 << 28,), only=("NCCL_BUFFSIZE",))
+            wanted = NcclRequest(objective="bandwidth", sizes=(1 << 28,), only=("NCCL_BUFFSIZE",))
             return nccl.NcclBench([Target("a")], wanted, None, self.how, self.facts)
         if self.subject == "storage":
             return storage.StorageBench(Target("a"), storage.StorageRequest("/data", True), None, self.how, self.facts)

@@ -1,14 +1,22 @@
 """Trials of NCCL settings: what counts, what is banned, what failed, and what NCCL really used."""
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 
 from nodetune.api.model import Unread
 from nodetune.tune import study
+from nodetune.tune.benches.nccl_cases import APPLIED, NcclRequest, values
 from nodetune.tune.model import BenchError
+from nodetune.verify import figures
 from tests.support.nccl_host import Host, noisy
 
 SIZES = (64 << 10, 1 << 20, 16 << 20, 256 << 20, 1 << 30)
 CTAS = (("NCCL_MIN_CTAS", 32),)
+BUFFER = (("NCCL_BUFFSIZE", 2097152),)
+RECORDED = Path(__file__).parents[2] / "data" / "recordings" / "nccl" / "settings-h100x2.jsonl"
 
 
 @pytest.fixture
@@ -21,23 +29,91 @@ def test_cases_aim_at_large_sizes_and_guard_the_small_ones(host):
     assert [case.id for case in cases if case.objective] == [
         f"{name} {size}" for size in ("256 MiB", "1 GiB") for name in ("all_reduce", "all_gather")
     ]
-    assert {case.id for case in cases if not case.objective} == {
+    assert {case.id for case in cases if not case.objective and case.judged} == {
         f"{name} {size}" for size in ("64 KiB", "1 MiB", "16 MiB") for name in ("all_reduce", "all_gather")
     }
-    assert {(case.unit, case.better) for case in cases} == {("GB/s", "higher")}
+    assert {(case.unit, case.better) for case in cases if case.judged} == {("GB/s", "higher")}
+    assert {case.where for case in cases} == {"alone", "with computation"}
 
 
-def test_a_trial_measures_every_case_with_the_setting_exported(host):
+def test_a_block_is_one_measurement_of_all_its_settings(host):
     bench = host.bench(env={"NCCL_NVLS_ENABLE": "0"})
-    trial = bench.measure(CTAS, bench.cases)
-    assert host.env == [{"NCCL_NVLS_ENABLE": "0"}, {"NCCL_NVLS_ENABLE": "0", "NCCL_MIN_CTAS": "32"}]
-    assert trial.counts
-    assert set(trial.values) == {case.id for case in bench.cases}
-    assert trial.values["all_reduce 1 GiB"] == pytest.approx(105.0)
-    options = host.plans[-1]["measurements"][0]["options"]
-    assert options["check"] is True
+    bench.begin([BUFFER, (), CTAS], applied=False)
+    trials = {setting: bench.measure(setting, bench.cases) for setting in (BUFFER, (), CTAS)}
+    assert host.env == [{"NCCL_NVLS_ENABLE": "0"}] * 2, "the survey, and the block"
+    assert all(trial.counts and set(trial.values) == {case.id for case in bench.cases} for trial in trials.values())
+    assert trials[()].values["all_reduce 1 GiB"] == pytest.approx(100.0)
+    assert trials[CTAS].values["all_reduce 1 GiB"] == pytest.approx(105.0)
+    options = host.options()
+    assert options["settings"] == [{}, {"NCCL_BUFFSIZE": 2097152}, {"NCCL_MIN_CTAS": 32}]
+    assert (options["check"], options["apart"], options["fixed"]) == (True, False, ["NCCL_NVLS_ENABLE"])
     assert sorted(options["sizes"]) == list(SIZES)
-    assert trial.about["xids"] == "none"
+    assert options["amounts"]["all_reduce_step 268435456"] == [7, 4], "all settings do the work that the default did"
+    assert trials[CTAS].about["xids"] == "none"
+
+
+def test_a_finalist_has_processes_of_its_own(host):
+    bench = host.bench()
+    bench.begin([CTAS, ()], applied=True)
+    bench.measure(CTAS, bench.cases)
+    assert (host.options()["apart"], host.options()["rounds"]) == (True, APPLIED)
+    first = host.options()["seed"]
+    bench.begin([CTAS, ()], applied=True)
+    bench.measure((), bench.cases)
+    assert host.options()["seed"] != first, "started in another order each time"
+
+
+def test_a_trial_is_the_median_of_ratios_and_not_the_ratio_of_medians(host):
+    wanted = NcclRequest(objective="bandwidth")
+    name = {"measurement": "nccl_settings", "metric": "all_reduce", "unit": "GB/s", "better": "higher"}
+    samples = [[100.0, 50.0, 90.0], [110.0, 55.0, 99.0]]
+    rows = [
+        {**name, "subject": f"setting {at}", "samples": each, "about": {"size": 1 << 28}}
+        for at, each in enumerate(samples)
+    ]
+    found = values([figures.read("gpu1", row) for row in rows], [(), CTAS], wanted)
+    assert found == {(): {"all_reduce 256 MiB": 90.0}, CTAS: {"all_reduce 256 MiB": pytest.approx(99.0)}}
+
+
+def test_two_real_h100s_resolve_a_small_size_to_a_fraction_of_1_per_cent():
+    """Recorded: the default, 16, 32 and 64 CTAs at least, 16 at most, and a policy, in one process on each GPU."""
+    settings = [(), *((("SETTING", number),) for number in range(1, 6))]
+    found = values(
+        [figures.read("gpu1", json.loads(line)) for line in RECORDED.read_text().splitlines()], settings, NcclRequest()
+    )
+    gains = {case: [found[each][case] / found[()][case] - 1 for each in settings] for case in found[()]}
+    assert max(map(abs, gains["all_reduce 64 KiB"])) < 0.002
+    assert gains["all_reduce 256 MiB"][3] == pytest.approx(0.099, abs=0.002)
+    assert gains["all_gather 1 GiB"][3] == pytest.approx(0.264, abs=0.005)
+    assert gains["all_reduce 256 MiB"][4] < -0.15
+
+
+def test_a_block_that_fails_is_measured_one_by_one_to_find_the_fault(host):
+    def fails(settings):
+        return "ncclCommInitRank: invalid usage" if {"NCCL_MIN_CTAS": 32} in settings else ""
+
+    bench = host.bench()
+    host.fails = fails
+    bench.begin([(), BUFFER, CTAS], applied=False)
+    trials = {setting: bench.measure(setting, bench.cases) for setting in ((), BUFFER, CTAS)}
+    assert [trials[each].failed for each in ((), BUFFER, CTAS)] == ["", "", "ncclCommInitRank: invalid usage"]
+
+
+def test_what_was_disturbed_is_measured_again_together(host):
+    bench = host.bench()
+    bench.begin([(), BUFFER, CTAS], applied=False)
+    host.others = {"cpu": 0.5, "cpu_seconds": 20.0, "processes": [{"name": "fio", "pid": 7}]}
+    assert bench.measure(BUFFER, bench.cases).disturbed
+    host.others = {}
+    assert bench.measure(BUFFER, bench.cases).counts
+    before = len(host.plans)
+    assert bench.measure(CTAS, bench.cases).counts and bench.measure((), bench.cases).counts
+    assert len(host.plans) == before
+
+
+def test_calls_that_cannot_be_recorded_are_said(host):
+    host.about = {"launched": "recording a graph: CUDA_ERROR_NOT_SUPPORTED"}
+    assert any("CUDA_ERROR_NOT_SUPPORTED" in note for note in host.bench().notes)
 
 
 def test_only_the_cases_that_are_asked_for_are_valued(host):
@@ -133,6 +209,7 @@ def test_the_load_of_others_disturbs_a_trial(host):
 
 def test_what_nccl_used_and_what_it_did_not_read_are_told(host):
     bench = host.bench()
+    bench.begin([CTAS], applied=True)
     same = bench.measure(CTAS, bench.cases).about
     assert (same["changed"], same["unread"]) == ([], [])
     host.about = {"algorithm": "TREE"}
@@ -147,7 +224,7 @@ def test_a_default_with_wrong_data_or_no_figure_is_not_tuned(host):
     with pytest.raises(BenchError, match="default itself gives wrong data"):
         host.bench()
     host.extra = [{"measurement": "nccl", "skip": "only one GPU: NCCL has no data to move between GPUs"}]
-    host.rate = lambda *_: None
+    host.rate = host.step = lambda *_: None
     with pytest.raises(BenchError, match="one GPU"):
         host.bench()
 
@@ -180,21 +257,31 @@ def test_small_messages_aim_at_less_time(host):
     assert all(not case.objective for case in bench.cases if case.unit == "GB/s")
 
 
-def test_both_at_once_are_one_time_for_the_same_work(host):
-    host.rate = lambda name, size, env: 100.0 if env else 200.0
-    bench = host.bench(objective="overlap")
-    default = bench.measure((), bench.cases)
-    slower = bench.measure(CTAS, bench.cases)
-    (name,) = {case.id for case in bench.cases if "256 MiB" in case.id}
-    # 0.268 GB alone at 400 GB/s, and 2 TFLOP (700 / 400, rounded) a GB; together 200 GB/s and 600 TFLOP/s, then 400 GB/s
-    gigabytes = (256 << 20) / 1e9
-    first = 2 * gigabytes / 600
-    assert default.values[name] == pytest.approx(1e3 * (first + (gigabytes - first * 200) / 400), rel=1e-3)
-    assert slower.values[name] > default.values[name]
-    assert default.about["both"]["all_reduce_with_gemm 256 MiB"] == {
-        "busbw": pytest.approx(200.0),
-        "tflops": pytest.approx(600.0),
-    }
+def test_overlap_aims_at_the_time_until_both_are_done(host):
+    host.step = lambda name, size, env: 11.0 if env.get("NCCL_MIN_CTAS") else 10.0
+    bench = host.bench(objective="auto")
+    aims = [case for case in bench.cases if case.objective]
+    assert {(case.unit, case.better, case.where) for case in aims} == {("ms", "lower", "with computation")}
+    assert not [case for case in bench.cases if case.judged and not case.objective], (
+        "alone is shown, and decides nothing"
+    )
+    assert bench.measure(CTAS, bench.cases).values["all_reduce 256 MiB and GEMM"] == pytest.approx(11.0)
+    assert host.options()["ratio"] == 1.0
+
+
+def test_more_channels_that_cost_the_computation_are_refused_for_training(host):
+    more = lambda env, at_64, otherwise: at_64 if env.get("NCCL_MIN_CTAS") == "64" else otherwise  # noqa: E731
+    host.rate = noisy(4, lambda name, size, env: more(env, 1.15, 1.0))
+    host.step = noisy(5, lambda name, size, env: more(env, 0.11, 0.1))
+    outcome = study.tune(host.bench(objective="overlap"), 1e6)
+    assert outcome.state == study.NOTHING
+    assert re.search(
+        r"NCCL_MIN_CTAS=64: alone \+1\d\.\d %, with computation -\d+\.\d % \(.* and GEMM\): not for training",
+        outcome.reason,
+    )
+    alone = study.tune(host.bench(objective="bandwidth", only=("NCCL_MIN_CTAS",)), 1e6)
+    assert alone.accepted
+    assert re.search(r"alone \+1\d\.\d %, with computation -\d+\.\d % .*: not for training", alone.reason)
 
 
 def test_a_proposal_is_lines_of_nccl_conf_in_a_site_file(host):

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.tuning_errors import BEST, CASES, Simulated, gains, is_best, tuned
 from nodetune.tune import space, study
-from nodetune.tune.confirm import RUNS, judged
+from nodetune.tune.confirm import LOOKS, RUNS, judged
 from nodetune.tune.journal import Journal, JournalError
 from nodetune.tune.model import DEFAULT, BenchError, Case, Parameter, Trial
 
@@ -42,10 +42,24 @@ def test_three_per_cent_are_found(world):
 def test_the_decision_rests_on_fresh_runs_of_both_sides():
     outcome = study.tune(bench(effect=gains(0.05)), 1200)
     fresh = [trial.setting for phase, trial in outcome.trials if phase == "confirmation"]
-    assert (fresh.count(DEFAULT), fresh.count(outcome.setting), len(fresh)) == (RUNS, RUNS, 2 * RUNS)
     (confirmation,) = outcome.confirmations
+    runs = len(confirmation.cases[0].before)
+    assert runs in [count for count, _ in LOOKS]
+    assert (fresh.count(DEFAULT), fresh.count(outcome.setting), len(fresh)) == (runs, runs, 2 * runs)
     assert confirmation.low > 0.02
-    assert [len(each.before) for each in confirmation.cases] == [RUNS] * len(CASES)
+    assert [len(each.before) for each in confirmation.cases] == [runs] * len(CASES)
+
+
+def test_what_is_clear_at_the_first_look_is_not_run_again():
+    outcomes = [study.tune(bench(seed, effect=gains(0.1)), 1200) for seed in range(8)]
+    assert all(outcome.accepted for outcome in outcomes)
+    counts = {len(outcome.confirmations[0].cases[0].before) for outcome in outcomes}
+    assert LOOKS[0][0] in counts and counts <= {count for count, _ in LOOKS}
+
+
+def test_a_gain_that_cannot_be_large_enough_is_not_confirmed():
+    outcome = study.tune(bench(effect=lambda setting, _: 0.001 * is_best(setting)), 1200)
+    assert (outcome.state, outcome.confirmations) == (study.NOTHING, ())
 
 
 def test_a_banned_setting_is_tried_once():

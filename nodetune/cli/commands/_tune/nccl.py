@@ -68,7 +68,13 @@ options = stack(
     click.option(
         "--objective",
         **of(NcclRequest, "objective"),
-        help="bandwidth: busbw of large messages. overlap: time of a collective and a GEMM at once. latency: of small messages.",
+        help="overlap: time of collectives and GEMMs at once, as in training. bandwidth: busbw of large messages alone. "
+        "latency: of small messages. auto: overlap, with --plugin bandwidth.",
+    ),
+    click.option(
+        "--ratio",
+        **of(NcclRequest, "ratio"),
+        help="Time of the GEMMs to that of the collectives, where both run at once.",
     ),
     click.option(
         "--sizes",
@@ -119,14 +125,14 @@ def command(request: NcclRequest, job_profile: Path | None, output_format: str, 
     """Find NCCL settings that are better than the hosts' own.
 
     \b
-    nodetune tune nccl -i gpu001                           large messages on one host
+    nodetune tune nccl -i gpu001                           collectives and GEMMs at once, on one host
     nodetune tune nccl -i prod --multi-node --budget 1h    across all hosts
-    nodetune tune nccl -i gpu001 --objective overlap       with a GEMM that runs meanwhile
+    nodetune tune nccl -i gpu001 --objective bandwidth     large messages alone
     nodetune tune nccl -i gpu001 --profile inspector/      the sizes of a job
     salloc -N2 --gpus-per-node=8 nodetune tune nccl --transport slurm --multi-node
 
-    Changes nothing on a host: every trial sets variables for its own processes. Each trial checks all data and the kernel
-    log. The result is a proposal for a site file, or that nothing beats the default.
+    Changes nothing on a host: settings are given to processes of its own. All data and the kernel log are checked. The result
+    is a proposal for a site file, or that nothing beats the default.
     Exit code: 0 for a decision, 2 usage, 3 if there is none, 130 after Ctrl-C.
     """
     return _tuned(request, job_profile, output_format, output)
