@@ -81,11 +81,11 @@ def named(found):
 
 def test_a_slow_adapter_is_named_and_well_alone(spaces):
     hosts = spaces(6, 6)
-    hosts.slow_nic("gpu3", RATE / 2)
-    found, code = searched(hosts, "--more-rounds", "6")
+    hosts.slow_nic("gpu3", RATE / 4)
+    found, code = searched(hosts, "--more-rounds", "10")
     assert named(found) == ["gpu3 NIC 0"]
     (culprit,) = found["culprits"]
-    assert 0.4 < culprit["loss"] < 0.6
+    assert 0.6 < culprit["loss"] < 0.9
     assert culprit["alone"] == "well"
     assert culprit["next"].endswith("-l gpu3")
     assert "gpu3" not in found["whole"]["hosts"]
@@ -128,13 +128,6 @@ def test_a_slow_link_of_two_switches_is_named(spaces):
     hosts = spaces(8, 4)
     hosts.slow_uplink(0, RATE / 2)
     assert named(searched(hosts, "--more-rounds", "4")[0]) == ["link gpu1,gpu2,gpu3,gpu4 - gpu5,gpu6,gpu7,gpu8"]
-
-
-@full
-def test_a_slow_uplink_is_named_by_runs_under_load(spaces):
-    hosts = spaces(16, 4)
-    hosts.slow_uplink(1, 3 * RATE)  # enough for the two hosts whose neighbours in the ring are elsewhere
-    assert named(searched(hosts, "--more-rounds", "6")[0]) == ["uplink gpu5,gpu6,gpu7,gpu8"]
 
 
 @full
