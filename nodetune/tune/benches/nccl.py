@@ -180,14 +180,14 @@ class NcclBench:
     def _run(self, block: Sequence[Setting]) -> Measured:
         """Measure settings against each other on the hosts."""
         self._number += 1
-        more = {
-            "apart": self._applied,
-            "rounds": nccl_cases.APPLIED if self._applied else nccl_cases.SCREENED,
-            "seed": self._number,
-            "amounts": self._amounts,
-            "fixed": sorted(self.survey.set) if hasattr(self, "survey") else [],
-        }
-        item = nccl_cases.measurement(self.wanted, block, **more)
+        way = nccl_cases.Way(
+            apart=self._applied,
+            rounds=nccl_cases.APPLIED if self._applied else nccl_cases.SCREENED,
+            seed=self._number,
+            amounts=self._amounts,
+            fixed=sorted(self.survey.set) if hasattr(self, "survey") else [],
+        )
+        item = nccl_cases.measurement(self.wanted, block, way)
         return runs.measured(self._targets, [item], self._env, self._how, self._connection)
 
     def _other_shape(self, found: Sequence[Figure]) -> str:

@@ -117,8 +117,19 @@ class NcclRequest:
         return "" if self.plugin else SHOWN[self.aim]
 
 
-def measurement(wanted: NcclRequest, settings: Sequence[Setting], **more: Any) -> dict[str, Any]:
-    """Return the plan item that measures these settings against each other. `more`: further options."""
+@dataclass(frozen=True)
+class Way:
+    """How a block is measured; see nodetune/measurements/nccl_settings.py for the options of these names."""
+
+    apart: bool
+    rounds: int
+    seed: int
+    amounts: Mapping[str, Sequence[int]]
+    fixed: Sequence[str]
+
+
+def measurement(wanted: NcclRequest, settings: Sequence[Setting], way: Way) -> dict[str, Any]:
+    """Return the plan item that measures these settings against each other."""
     options: dict[str, Any] = {"settings": [dict(each) for each in settings], "dtype": wanted.dtype, "check": True}
     options |= {"gpus": list(wanted.gpus)} if wanted.gpus else {}
     options |= {"nccl": wanted.nccl} if wanted.nccl else {}
@@ -134,7 +145,7 @@ def measurement(wanted: NcclRequest, settings: Sequence[Setting], **more: Any) -
         options |= {"sizes": [*wanted.aims, *wanted.guards], "collectives": list(wanted.names)}
     else:
         options |= {"sizes": list(SHOWN_SIZES), "collectives": list(COLLECTIVES["bandwidth"])}
-    return {"name": "nccl_settings", "options": {**options, **more}, "seconds": SECONDS}
+    return {"name": "nccl_settings", "options": {**options, **vars(way)}, "seconds": SECONDS}
 
 
 def case_of(figure: Figure, wanted: NcclRequest) -> Case:
