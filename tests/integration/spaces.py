@@ -104,6 +104,7 @@ class Spaces:
         """Join two switches by an uplink, as fast as UPLINK both ways."""
         ends = self.device(up), self.device(down)
         run("ip", "link", "add", ends[0], "type", "veth", "peer", "name", ends[1])
+        self._devices.append(ends[0])
         for end, switch in zip(ends, (one, other), strict=True):
             run("ip", "link", "set", end, "master", switch)
             run("ip", "link", "set", end, "up")
