@@ -5,7 +5,6 @@ from nodetune.api.model import Absent, Cause, Check, Each, Fact, Observe, Ref, U
 from nodetune.api.predicates import AtLeast, AtMost, Empty, Equals, Matches, Not, OneOf
 from nodetune.api.remedies import (
     apt_conf,
-    background_units,
     block_queue,
     cpufreq,
     docker_daemon,

@@ -71,14 +71,6 @@ def service(unit: str, disruption: str = "none") -> Remedy:
     return Remedy("service", unit, disruption=disruption)
 
 
-def background_units(kind: str, steps: str) -> Remedy:
-    """Stop the failing services or timers, or give timers a time, as `set` in a site file says (masked, `Sun 06:00`). Else the steps."""
-    timers = kind == "timers"
-    file = "/etc/systemd/system/*.timer.d/zz-nodetune.conf" if timers else ""
-    disruption = "daemon reload" if timers else "none"
-    return Remedy("background_units", kind, disruption=disruption, file=file, steps=steps, per_subject=True)
-
-
 def module(name: str) -> Remedy:
     """Load a kernel module: now, and at boot with modules-load.d."""
     return Remedy("module", name, file=f"/etc/modules-load.d/nodetune-{name}.conf")

@@ -4,7 +4,7 @@
     DIR/files/…              files of nodetune's own, as they would land (one folder for each set of hosts that are alike)
     DIR/snippets/…           what to add to files of others
     DIR/apply.yml, DIR/role  the same changes, made by nodetune's own modules
-    DIR/test_wanted.py       a test by testinfra that hosts have what the plan wants (wanted.json)
+    DIR/test_wanted.py       a test by testinfra that the plan holds on hosts (wanted.json)
 
 Whatever came from a host is data in all of it: every text in the role's variables is tagged so that Ansible takes no part
 of it for a template.

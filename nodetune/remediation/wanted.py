@@ -1,4 +1,4 @@
-"""What hosts have after a plan, for the exported test (templates/test_wanted.py.j2): it sees hosts by testinfra, not by the probe."""
+"""The state of hosts after a plan, for the exported test (templates/test_wanted.py.j2): it uses testinfra, not the probe."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ def _file(change: Change) -> Seen:
     return "file", path, {"path": path, "texts": texts, "mode": change.get("mode", "0644")}
 
 
-def _edit(how: str, path: str, given: Mapping[str, Any]) -> Seen:
+def _edit(how: str, path: str, edit: Mapping[str, Any]) -> Seen:
     if how == "json":
-        return "keys", f"{path}: {', '.join(given['keys'])}", {"path": path, "wanted": given["keys"]}
+        return "keys", f"{path}: {', '.join(edit['keys'])}", {"path": path, "wanted": edit["keys"]}
     if how == "assignments":
-        return "assignments", f"{path}: {', '.join(given['values'])}", {"path": path, "values": given["values"]}
+        return "assignments", f"{path}: {', '.join(edit['values'])}", {"path": path, "values": edit["values"]}
     if how == "without_lines":
-        return "without", path, {"path": path, "lines": given["lines"]}
+        return "without", path, {"path": path, "lines": edit["lines"]}
     if how == "fstab_no_swap":
         return "no_swap_at_boot", path, {}
     if how == "fstab_option":
-        point, option = given["mount_point"], given["option"]
+        point, option = edit["mount_point"], edit["option"]
         return "fstab", f"{point} {option}", {"point": point, "option": option, "rivals": RIVALS.get(option, [])}
     return "nothing", f"{path} ({how})", {}
 

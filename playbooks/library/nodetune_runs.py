@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Names a new run of a playbook on this host, and lists those of its runs that stand."""
+"""Names a new run of a playbook on this host, and lists its runs that are not reverted."""
 
 import time
 

@@ -1,6 +1,6 @@
 """A host of one's own for plays on this machine: folders of a test in the places of /etc, /run, /var/lib, and of files of /proc and /sys.
 
-systemctl and udevadm are stand-ins in there, because no systemd runs in a mount namespace.
+systemctl and udevadm are substitutes in there, because no systemd runs in a mount namespace.
 """
 
 import contextlib
@@ -140,12 +140,17 @@ class Host:
             path for name in BOUND if name not in ("run", "lib") for path in sorted((self.folder / name).rglob("*"))
         ]
         texts = {
-            str(path.relative_to(self.folder)): (path.stat().st_mode, path.read_bytes())
+            str(path.relative_to(self.folder)): (path.stat().st_mode, self._content(path))
             for path in files
             if path.is_file()
         }
         units = {path.name: path.read_text() for path in (self.folder / "run/units").iterdir()}
         return texts, units, self.run("findmnt", "-n", "-o", "OPTIONS", "/mnt").stdout
+
+    def _content(self, path):
+        """The bytes of a file; of one of the kernel without the line end, which the kernel itself adds."""
+        content = path.read_bytes()
+        return content if (self.folder / "etc") in path.parents else content.rstrip(b"\n")
 
     def text(self, path):
         return (self.folder / path).read_text()

@@ -3,14 +3,14 @@
 Why it matters: Each of them wakes cores at its own times, scans disks or refreshes caches. A collective across many
 nodes waits for the node that was disturbed. A graphical login screen also uses GPU memory.
 Confirm manually: systemctl list-units --type=service --state=running
-Side effects of the fix: There is one where the site file chooses: set: disabled, or set: masked. The service is no longer available: keep those that this site uses.
+Side effects of the fix: The service is no longer available: keep those that this site uses.
 Sources: https://dl.acm.org/doi/10.1145/1048935.1050204 ;
 https://docs.redhat.com/en/documentation/red_hat_enterprise_linux_for_real_time/9/html/optimizing_rhel_9_for_real_time_for_low_latency_operation/
 """
 
 from __future__ import annotations
 
-from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, background_units
+from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, manual
 
 NEEDLESS = {
     "ModemManager": "probes serial ports for modems",
@@ -43,6 +43,6 @@ CHECK = Check(
     observe=observe,
     accept=Empty("only services that this node needs"),
     applies=(GPU_ON_PCI,),
-    remedy=background_units("services", "For each service that this site does not use: systemctl disable --now NAME"),
+    remedy=manual("For each service that this site does not use: systemctl disable --now NAME"),
     severity="info",
 )

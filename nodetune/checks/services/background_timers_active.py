@@ -4,8 +4,8 @@ Why it matters: Each of them reads whole file systems or disks on every node, at
 node that is disturbed. plocate walks all local files each night, man-db indexes manual pages, mdcheck reads all disks of an
 array. fstrim is not among them: file systems on flash need it (scratch-discards-at-once).
 Confirm manually: systemctl list-timers
-Side effects of the fix: There is one where the site file chooses: set: masked, or a time for all nodes, such as set: Sun 06:00,
-which counts as decided (so does a drop-in of yours in /etc). locate and man -k do not find new files. Arrays and file systems are checked only when an admin does it.
+Side effects of the fix: locate and man -k do not find new files. Arrays and file systems are checked only when an admin does
+it. A timer whose time you set by a drop-in in /etc passes.
 Sources: https://dl.acm.org/doi/10.1145/1048935.1050204 ; https://man7.org/linux/man-pages/man5/systemd.timer.5.html ;
 https://plocate.sesse.net/
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, background_units
+from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, manual
 from nodetune.checks.services._units import running
 
 TIMERS = {
@@ -32,7 +32,7 @@ OWN = "/etc/systemd/system/"
 
 
 def observe(facts: FactsView) -> dict[str, str] | list[str]:
-    """Return the active timers, except those whose time somebody has set here."""
+    """Return the active timers, except those whose time someone has set here."""
     return {name: TIMERS[name] for name in running(facts, TIMERS) if not _is_set_here(facts[f"services.{name}"])} or []
 
 
@@ -45,10 +45,9 @@ CHECK = Check(
     observe=observe,
     accept=Empty("no timer that scans"),
     applies=(GPU_ON_PCI,),
-    remedy=background_units(
-        "timers",
+    remedy=manual(
         "For each that this site does not need: systemctl mask --now NAME. To keep one, have it run on all nodes at once, when no job "
-        "waits: systemctl edit NAME, with OnCalendar= (empty), OnCalendar=Sun 06:00 and RandomizedDelaySec=0 under [Timer].",
+        "waits: systemctl edit NAME, with OnCalendar= (empty), OnCalendar=Sun 06:00 and RandomizedDelaySec=0 under [Timer]."
     ),
     severity="info",
 )

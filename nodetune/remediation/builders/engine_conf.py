@@ -42,7 +42,7 @@ def _wanted(fix: Fix, host: HostView) -> dict[str, dict[str, Any]]:
     if item == "memlock":
         return {engine: {"default_ulimits": _ulimits(engine, named(str(fix.value), "limit", r"-?\d+(:-?\d+)?"), host)}}
     if fix.target != "pids_limit" or type(fix.value) is not int:
-        raise UnfixableError(f"{fix.target} = {fix.value!r} is no limit of podman or CRI-O that nodetune sets")
+        raise UnfixableError(f"{fix.target} = {fix.value!r} is not a limit of podman or CRI-O that nodetune sets")
     if others := [each for each in fix.subjects if each not in ENGINES]:
         reason = f"{', '.join(others)}: set podPidsLimit in its configuration, and restart it"
         if len(others) == len(fix.subjects):

@@ -14,7 +14,7 @@ from .problem import NoSpaceError, StopError, WaitError
 from .resources import link
 
 TIME = r"-\d{8}-\d{6}\Z"
-"""What the name of a playbook's run ends with."""
+"""The end of the name of a playbook's run."""
 
 
 def begin(run, controller, take_over, check_mode):

@@ -70,7 +70,7 @@ def texts(root):
 
 
 @pytest.mark.parametrize("case", WHOLE, ids=[f"{case[0]} {number}" for number, case in enumerate(WHOLE)])
-def test_a_fix_mends_what_the_probe_reads_and_is_undone(root, do, monkeypatch, case):
+def test_a_fix_changes_what_the_probe_reads_and_is_undone(root, do, monkeypatch, case):
     check_id, engines, host, files, wanted = case
     for path, text in files.items():
         (root / path[1:]).parent.mkdir(parents=True, exist_ok=True)

@@ -61,8 +61,6 @@ FILES = {
 
 READ = {
     ("apt_conf", "Package-Blacklist"): "updates.apt",
-    ("background_units", "services"): "services.running",
-    ("background_units", "timers"): "services.man-db.timer",
     ("docker_daemon", "default-ulimits"): "containers.docker",
     ("docker_daemon", "default-shm-size"): "containers.docker",
     ("engine_conf", "podman memlock"): "containers.podman",
@@ -106,8 +104,6 @@ WORDS = {
     ("systemd_dropin", "logind.conf [Login] RemoveIPC"): "RemoveIPC=no",
     **{("limit", name): name for name in ("memlock", "nofile", "nproc", "rtprio", "stack")},
     ("limit", "core"): "LimitCORE=0",
-    ("background_units", "services"): '"active": "stopped"',
-    ("background_units", "timers"): '"enabled": "masked"',
     ("engine_conf", "podman memlock"): "memlock=-1:-1",
     ("engine_conf", "crio memlock"): "memlock=-1:-1",
     ("nfs_option", "caches"): '"remove": ["noac"',
