@@ -79,6 +79,7 @@ def named(found):
     return sorted(each["name"] for each in found["culprits"])
 
 
+@full
 def test_a_slow_adapter_is_named_and_well_alone(spaces):
     hosts = spaces(6, 6)
     hosts.slow_nic("gpu3", RATE / 4)
@@ -159,7 +160,6 @@ def test_a_host_that_hangs_is_named_and_cleaned_up(spaces):
     assert [pid for pid in left if hosts.is_inside(pid, "gpu2")] == []
 
 
-@full
 def test_a_host_that_computes_wrongly_is_named(spaces):
     hosts = spaces(6, 6)
     script = f"wrong='{WRONG_SUMS}'\n" + STARTER.format(python=sys.executable)

@@ -142,7 +142,7 @@ def test_a_plan_writes_a_diff_for_the_scheduler_to_a_file(tmp_path):
     done = nodetune(
         "plan", "--facts", facts, "--scheduler-diff", tmp_path / "slurm.diff", "-s", "slurm", "-s", "kubernetes"
     )
-    assert f"{tmp_path}/slurm.diff: 3 changes proposed for Slurm and the kubelet" in done.stderr
+    assert f"{tmp_path}/slurm.diff: 4 changes proposed for Slurm and the kubelet" in done.stderr
     assert "+TaskPlugin=task/affinity,task/cgroup\n" in (tmp_path / "slurm.diff").read_text()
 
 
