@@ -26,8 +26,7 @@ DIES = (
     'for turn in $(seq 200); do pkill -{signal} -x nodetune:rails; sleep 0.2; done >/dev/null 2>&1 & exec {python} "$@"'
 )
 
-pytestmark = pytest.mark.timeout(600)
-full = pytest.mark.full
+pytestmark = [pytest.mark.timeout(600), pytest.mark.full]
 
 
 @pytest.fixture
@@ -79,7 +78,6 @@ def named(found):
     return sorted(each["name"] for each in found["culprits"])
 
 
-@full
 def test_a_slow_adapter_is_named_and_well_alone(spaces):
     hosts = spaces(6, 6)
     hosts.slow_nic("gpu3", RATE / 4)
@@ -93,14 +91,12 @@ def test_a_slow_adapter_is_named_and_well_alone(spaces):
     assert code == 5
 
 
-@full
 def test_of_healthy_hosts_none_is_named(spaces):
     found, code = searched(spaces(6, 6))
     assert named(found) == []
     assert code in (0, 3)
 
 
-@full
 def test_two_slow_adapters_are_both_named(spaces):
     hosts = spaces(8, 8)
     hosts.slow_nic("gpu2", RATE / 2)
@@ -108,14 +104,12 @@ def test_two_slow_adapters_are_both_named(spaces):
     assert named(searched(hosts, "--more-rounds", "4")[0]) == ["gpu2 NIC 0", "gpu7 NIC 0"]
 
 
-@full
 def test_a_slow_path_is_named_and_neither_of_its_ends(spaces):
     hosts = spaces(8, 8)
     hosts.slow_path("gpu4", "gpu5", RATE / 2)
     assert named(searched(hosts, "--more-rounds", "6")[0]) == ["path gpu4 - gpu5"]
 
 
-@full
 def test_a_path_that_passes_nothing_is_named(spaces):
     hosts = spaces(8, 8)
     hosts.cut_path("gpu4", "gpu5")
@@ -124,14 +118,12 @@ def test_a_path_that_passes_nothing_is_named(spaces):
     assert found["culprits"][0]["fault"] in ("failed", "hang")
 
 
-@full
 def test_a_slow_link_of_two_switches_is_named(spaces):
     hosts = spaces(8, 4)
     hosts.slow_uplink(0, RATE / 2)
     assert named(searched(hosts, "--more-rounds", "4")[0]) == ["link gpu1,gpu2,gpu3,gpu4 - gpu5,gpu6,gpu7,gpu8"]
 
 
-@full
 def test_a_slow_processor_is_named_by_itself(spaces):
     hosts = spaces(8, 8, **{f"gpu{number}": 0.05 if number == 6 else 0.2 for number in range(1, 9)})
     found, code = searched(hosts, "--more-rounds", "6")
@@ -140,7 +132,6 @@ def test_a_slow_processor_is_named_by_itself(spaces):
     assert code == 5
 
 
-@full
 def test_a_host_whose_rank_dies_is_named(spaces):
     hosts = spaces(6, 6)
     python = hosts.python("gpu5", DIES.format(signal="KILL", python=sys.executable))
@@ -149,7 +140,6 @@ def test_a_host_whose_rank_dies_is_named(spaces):
     assert found["culprits"][0]["fault"] == "failed"
 
 
-@full
 def test_a_host_that_hangs_is_named_and_cleaned_up(spaces):
     hosts = spaces(6, 6)
     python = hosts.python("gpu2", DIES.format(signal="STOP", python=sys.executable))

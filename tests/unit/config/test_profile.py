@@ -199,7 +199,7 @@ def test_a_site_adds_checks_without_code(tmp_path, added, fact, kind):
         ("profile: {a: b}\nwaivers: {}\nabout: []\n", "line 1: profile must be a text or a list"),
         (
             "checks:\n  numa-balancing-on: {accept: {at_least: 1, at_most: 2}}\n",
-            "line 2: {'at_least': 1, 'at_most': 2} has too",
+            "line 2: accept must have one key; found at_least, at_most",
         ),
         ("? [a]\n: 1\n", "line 1: not YAML: a key is a single word"),
         ("checks:\n  numa-balancing-on: {accept: {fact: derived.nope}}\n", "line 2: unknown fact 'derived.nope'"),

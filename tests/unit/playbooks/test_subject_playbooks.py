@@ -131,6 +131,7 @@ def went_there_and_back(host, playbook, subjects):
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_all_playbooks_change_then_are_ok_then_revert(host):
     went_there_and_back(host, "all", SUBJECTS)
 
