@@ -17,7 +17,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from nodetune_host import journal
 
 from nodetune import checks
 from nodetune.hosts.connection_options import SessionOptions
@@ -417,7 +416,9 @@ def test_the_same_changes_once_more_change_nothing(nodetune, machine, applied):
     always = {change["run"] for group in groups for change in group["changes"] if change.get("always")}
     assert changed <= raised | always
     assert always == {"update-grub"}
-    machine.ssh(f"rm -r {journal.HOME}/runs/{AGAIN}")  # what the kernel raised would count as changed by this later run
+    machine.ssh(
+        f"rm -r /var/lib/nodetune/runs/{AGAIN}"
+    )  # what the kernel raised would count as changed by this later run
 
 
 # --- taken back

@@ -44,6 +44,12 @@ def plans(*hosts):
     return [plan.plan(result(host)) for host in hosts]
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch):
+    """A terminal of one width, whoever runs the tests."""
+    monkeypatch.setenv("COLUMNS", "110")
+
+
 def shown(found, *, files=False):
     stream = io.StringIO()
     text_plan.print_plan(stream, found, files=files)

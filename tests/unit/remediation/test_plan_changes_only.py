@@ -4,6 +4,8 @@ import hashlib
 import io
 from dataclasses import replace
 
+import pytest
+
 from nodetune.api import remedies
 from nodetune.api.model import Absent, Finding, Fix, HostFacts, HostResult, Value
 from nodetune.remediation import plan, plan_document
@@ -29,6 +31,12 @@ AUTOGROUP = finding(remedies.sysctl("kernel.sched_autogroup_enabled"), 0, "0 now
 
 def planned(found, facts):
     return plan.plan(HostResult("a", "ok", facts=HostFacts("a", {**FACTS, **facts}), findings=(found,)))
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch):
+    """A terminal of one width, whoever runs the tests."""
+    monkeypatch.setenv("COLUMNS", "110")
 
 
 def shown(found, facts, *, files=False):
