@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
 from nodetune.report.prometheus import label, line
-from nodetune.watch.model import TITLES, WatchedGpu, WatchedHost
+from nodetune.verify.watch.model import TITLES, WatchedGpu, WatchedHost
 
 HELP = {
     "timestamp_seconds": "Time when this watch ended.",

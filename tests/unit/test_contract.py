@@ -31,7 +31,7 @@ LAYERS = [
     {"tune"},
     {"guard"},
     {"remediation"},
-    {"verify", "watch"},
+    {"verify"},
     {"audit"},
     {"config"},
     {"checks"},
@@ -299,7 +299,7 @@ def _imported_of_ours(tree):
             yield from modules or [node.module]
 
 
-STAGES = ("cli", "provision", "guard", "verify", "watch", "tune", "remediation", "audit")
+STAGES = ("cli", "provision", "guard", "verify", "tune", "remediation", "audit")
 
 
 def bags(source):

@@ -11,7 +11,7 @@ from nodetune.cli import requests, verbosity
 from nodetune.cli.requests import of
 from nodetune.cli.terminal import Terminal
 from nodetune.foundation import json_document
-from nodetune.watch.request import WatchRequest
+from nodetune.verify.watch.request import WatchRequest
 
 
 @requests.command("watch", WatchRequest)
@@ -36,7 +36,7 @@ def command(request: WatchRequest, output_format: str, output: Path | None) -> i
     """
     from nodetune.report import watch_metrics
     from nodetune.report.text import watch as report
-    from nodetune.watch import document, run
+    from nodetune.verify.watch import document, run
 
     watched = run.run(request, Terminal())
     with cli_options.writing(output) as stream:

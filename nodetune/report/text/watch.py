@@ -8,8 +8,8 @@ from typing import TextIO
 from nodetune.foundation import by_key, text
 from nodetune.report.text import host_names
 from nodetune.report.text.lines import Lines, screen, some
-from nodetune.watch import document
-from nodetune.watch.model import FREE, TITLES, UNKNOWN, WORKING, WatchedGpu, WatchedHost
+from nodetune.verify.watch import document
+from nodetune.verify.watch.model import FREE, TITLES, UNKNOWN, WORKING, WatchedGpu, WatchedHost
 
 INDENT = "  "
 DEEP = " " * 6

@@ -8,8 +8,8 @@ from typing import Any
 
 from nodetune.api.model import Absent, Each, HostFacts, HostResult, Unread, Value
 from nodetune.foundation import text
-from nodetune.watch.judge import judge
-from nodetune.watch.model import LATE, TITLES, UNKNOWN, Gpu, Job, Judgement, Process, WatchedGpu, WatchedHost
+from nodetune.verify.watch.judge import judge
+from nodetune.verify.watch.model import LATE, TITLES, UNKNOWN, Gpu, Job, Judgement, Process, WatchedGpu, WatchedHost
 
 GPUS, PROCESSES, HOST, USERS = "watch.gpus", "watch.processes", "watch.host", "watch.users"
 SECONDS = "watch.seconds."

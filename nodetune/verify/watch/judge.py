@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nodetune.watch import waits
-from nodetune.watch.model import (
+from nodetune.verify.watch import waits
+from nodetune.verify.watch.model import (
     COMPUTING,
     FEW_SMS,
     FREE,
