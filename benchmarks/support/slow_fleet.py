@@ -98,7 +98,7 @@ class SlowFleet:
         return Part(model.LINK, ends)
 
     def answer(self, wanted):
-        """Answer a round, as measure_rounds does."""
+        """Answer a round, as HostRounds does."""
         self.rounds += 1
         shares = self._shares(wanted)
         answers = [self._run(wanted.kind, group, share) for group, share in zip(wanted.groups, shares, strict=True)]

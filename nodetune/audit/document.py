@@ -44,9 +44,9 @@ def write_audit(results: Sequence[HostResult], stream: TextIO, against: Scorecar
         "summary": asdict(summarise(results)),
     }
     if against:
-        from nodetune.audit import scored  # few audits are compared with a scorecard
+        from nodetune.audit import scorecard_status  # few audits are compared with a scorecard
 
-        around["against"] = scored.score(against, results).document()
+        around["against"] = scorecard_status.score(against, results).document()
     before, hosts, after = json_document.text(around).partition('"hosts": [')
     stream.write(before + hosts)
     known: dict[int, str] = {}  # most hosts share most of their findings, as one object

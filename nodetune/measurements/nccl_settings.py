@@ -18,7 +18,7 @@ import json
 import statistics
 import time
 
-from . import nccl, nccl_config, nccl_log, nccl_ops, nccl_places, nccl_results, nccl_team
+from . import nccl, nccl_config, nccl_log, nccl_ops, nccl_communicators, nccl_results, nccl_team
 from . import report as reporting
 
 SECONDS = 180.0
@@ -49,7 +49,7 @@ def measure(options, report):
     ranks = [
         (
             "rank {} on {}".format(job["rank"], job["gpu"]),
-            lambda out, given, job=dict(job, **group): nccl_places.take_part(job, out, given),
+            lambda out, given, job=dict(job, **group): nccl_communicators.take_part(job, out, given),
         )
         for group, job in members
     ]
@@ -105,14 +105,14 @@ def grouped(asked, version):
         group["places"].append({"setting": number, "making": making, "fields": fields})
     for number, group in enumerate(found.values()):
         group["places"] = _spread(group["places"], asked, number)
-    return nccl_places.shuffled_list(list(found.values()), asked["seed"])
+    return nccl_communicators.shuffled_list(list(found.values()), asked["seed"])
 
 
 def _spread(places, asked, number):
     """Return places in random order, with those of the default at the start, in the middle and at the end."""
     default = [each for each in places if not asked["settings"][each["setting"]]]
     others = [each for each in places if each not in default]
-    others = nccl_places.shuffled_list(others, asked["seed"], number)
+    others = nccl_communicators.shuffled_list(others, asked["seed"], number)
     if asked["apart"] or not default or not others:
         return default + others
     half = len(others) // 2
@@ -188,7 +188,7 @@ def rounds(turns, cases, groups, asked):
                 yield "set up", case, group, turns.do("set up", group, case)
         for turn in range(asked["rounds"]):
             for case in part:
-                for group in nccl_places.shuffled(range(len(groups)), asked["seed"], case, turn):
+                for group in nccl_communicators.shuffled(range(len(groups)), asked["seed"], case, turn):
                     seconds = turns.do("turn", group, case, turn)[0]
                     if seconds is None:
                         return
@@ -224,7 +224,9 @@ class Results:
         told, case_number = self._cases[case], case
         wrong = sum(part["wrong"] for part in parts)
         if wrong:
-            text = "{}: {} words of {}".format(nccl_results.gpus.WRONG, wrong, nccl_places.nccl_rank.in_words(told))
+            text = "{}: {} words of {}".format(
+                nccl_results.gpus.WRONG, wrong, nccl_communicators.nccl_rank.in_words(told)
+            )
             self._report.failed(text, subject, told["metric"])
         places = list(self._seconds.get((case_number, setting), {}).values())
         if self._report.self or any(part["wrong_everywhere"] for part in parts) or not places:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from nodetune.api.model import HostResult
-from nodetune.audit import scored
+from nodetune.audit import scorecard_status
+from nodetune.audit.scorecard_status import Scored
 from nodetune.audit.scorecards import Scorecard
-from nodetune.audit.scored import Scored
 from nodetune.hosts import nodeset
 from nodetune.report.markdown import cell, code, prose
 from nodetune.report.sections import scorecard as scorecard_rows
@@ -18,7 +18,7 @@ HEAD = "| criterion | what it asks for | status | checks, hosts, or why not judg
 
 def write(results: Sequence[HostResult], stream: TextIO, card: Scorecard) -> None:
     """Write the headline and a table of all criteria."""
-    score = scored.score(card, results)
+    score = scorecard_status.score(card, results)
     stream.write(f"# nodetune audit against {prose(card.title)}\n\n{prose(scorecard_rows.headline(score))}\n\n")
     stream.write(f"{prose(scorecard_rows.edition(score))}\n\n{HEAD}")
     stream.writelines(map(_row, score.rows))

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from nodetune.api.model import HostResult
-from nodetune.audit import scored
-from nodetune.audit.scored import FAIL, JUDGED, NOT_JUDGED, OFF, PASS, SKIP, UNKNOWN, Score
+from nodetune.audit import scorecard_status
+from nodetune.audit.scorecard_status import FAIL, JUDGED, NOT_JUDGED, OFF, PASS, SKIP, UNKNOWN, Score
 from nodetune.foundation import by_key, text
 from nodetune.report import sections
 from nodetune.report.sections import Commands, Line
@@ -59,7 +59,7 @@ def edition(score: Score) -> str:
 
 def parts(score: Score, results: Sequence[HostResult], commands: Commands) -> Iterator[Part]:
     """Yield the failing and unknown rows by who acts, each part with the command for its checks alone."""
-    for section in sections.build(scored.only(score, results), every=True).sections:
+    for section in sections.build(scorecard_status.only(score, results), every=True).sections:
         members = [member for line in section.lines for member in line.members]
         chosen = dict.fromkeys(found.check for _, found in members)
         asked = replace(commands, selected=shlex.join(word for check in chosen for word in ("-s", check)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from nodetune.api.model import HostResult
-from nodetune.audit import scored
+from nodetune.audit import scorecard_status
 from nodetune.audit.scorecards import Scorecard
 from nodetune.foundation import text
 from nodetune.report.sections import Commands
@@ -28,7 +28,7 @@ def write(
     results: Sequence[HostResult], stream: TextIO, card: Scorecard, commands: Commands, *, full: bool = False
 ) -> None:
     """Print the headline, what fails with the command that acts on it, and the number of the rest, or all with `full`."""
-    score, out = scored.score(card, results), Lines(screen(stream))
+    score, out = scorecard_status.score(card, results), Lines(screen(stream))
     out.line((scorecard_rows.headline(score), "bold"))
     out.line((scorecard_rows.edition(score), "dim"))
     for part in scorecard_rows.parts(score, results, commands):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nodetune.verify.watch import waits
+from nodetune.verify.watch import host_waits
 from nodetune.verify.watch.model import (
     COMPUTING,
     FEW_SMS,
@@ -119,8 +119,8 @@ def _gaps(gpu: Gpu, processes: Sequence[Process], works: float) -> Judgement:
     gap = f"no kernel runs {100 - works:.0f} % of the time"
     if gpu.number("decoder") >= HALF:
         return Judgement(UNKNOWN, "decoder", (gap, f"the video decoder is busy {gpu.number('decoder'):.0f} %"))
-    cause = waits.cause(processes, works / 100)
-    quiet = waits.are_quiet(processes, waits.QUIET_CORES if gpu.gpm else waits.NO_CORES)
+    cause = host_waits.cause(processes, works / 100)
+    quiet = host_waits.are_quiet(processes, host_waits.QUIET_CORES if gpu.gpm else host_waits.NO_CORES)
     if cause.verdict in (PAUSED, UNKNOWN) and works < NOTHING and quiet:
         return Judgement(IDLE, "idle", ("nothing runs on it", *cause.evidence))
     return Judgement(cause.verdict, cause.rule, (gap, *cause.evidence))
@@ -178,7 +178,7 @@ def _without_gpm(gpu: Gpu, processes: Sequence[Process]) -> Judgement:
     if util >= BUSY:
         return Judgement(UNKNOWN, "no-gpm", (FULL_UTIL.format(util), gpu.no_gpm))
     found = _gaps(gpu, processes, util)
-    if found.rule == waits.OWN_CPU:  # it may be copying: a thread spins until a copy is done
+    if found.rule == host_waits.OWN_CPU:  # it may be copying: a thread spins until a copy is done
         return Judgement(UNKNOWN, "no-gpm", (*found.evidence, "or it copies", gpu.no_gpm))
     return Judgement(found.verdict, found.rule, (*found.evidence, gpu.no_gpm))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from nodetune import checks
-from nodetune.audit import scorecards, scored
+from nodetune.audit import scorecard_status, scorecards
 from nodetune.audit.request import AGAINST
 from nodetune.audit.scorecards import Criterion, Scorecard
 from nodetune.checks import fleet_comparisons
@@ -61,37 +61,42 @@ def test_a_row_neither_judged_nor_explained_is_refused(tmp_path, monkeypatch, ro
 
 def test_one_failing_host_fails_a_criterion():
     hosts = [result("a", finding("x", status="pass")), result("b", finding("x"))]
-    score = scored.score(card(one=["x"]), hosts)
+    score = scorecard_status.score(card(one=["x"]), hosts)
     assert statuses(score) == {"one": "fail"}
     assert score.rows[0].hosts == {"x": ("b",)}
 
 
 def test_an_unread_fact_passes_no_criterion():
     hosts = [result("a", finding("x", status="pass"), finding("y", status="unknown"))]
-    assert statuses(scored.score(card(both=["x", "y"], first=["x"]), hosts)) == {"both": "unknown", "first": "pass"}
+    assert statuses(scorecard_status.score(card(both=["x", "y"], first=["x"]), hosts)) == {
+        "both": "unknown",
+        "first": "pass",
+    }
 
 
 def test_a_waiver_is_unknown_to_the_rating():
-    score = scored.score(card(one=["x"]), [result("a", finding("x", status="waived"))])
+    score = scorecard_status.score(card(one=["x"]), [result("a", finding("x", status="waived"))])
     assert statuses(score) == {"one": "fail"}
-    assert [each.status for each in scored.only(score, [result("a", finding("x", status="waived"))])[0].findings] == [
-        "fail"
-    ]
+    assert [
+        each.status for each in scorecard_status.only(score, [result("a", finding("x", status="waived"))])[0].findings
+    ] == ["fail"]
 
 
 def test_what_does_not_apply_is_neither_passed_nor_failed():
-    score = scored.score(card(skipped=["x"], off=["y"], unjudged=[]), [result("a", finding("x", status="skip"))])
+    score = scorecard_status.score(
+        card(skipped=["x"], off=["y"], unjudged=[]), [result("a", finding("x", status="skip"))]
+    )
     assert statuses(score) == {"skipped": "skip", "off": "off", "unjudged": "not judged"}
-    assert score.count(*scored.JUDGED) == 0
+    assert score.count(*scorecard_status.JUDGED) == 0
 
 
 def test_a_fault_that_another_finding_reports_has_its_row():
     hosts = [result("a", finding("x", part_of="y"), finding("y"), finding("z"))]
-    kept = scored.only(scored.score(card(one=["x"]), hosts), hosts)
+    kept = scorecard_status.only(scorecard_status.score(card(one=["x"]), hosts), hosts)
     assert [(each.check, each.part_of) for each in kept[0].findings] == [("x", "")]
 
 
 def test_rows_of_several_ids_count_each_id():
     rows = (Criterion(("a", "b"), "text", ("x",)), Criterion(("c",), "text", (), "why"))
-    score = scored.score(Scorecard("some", "", "", "", "", rows), [result("h", finding("x", status="pass"))])
-    assert (score.count("pass"), score.count(*scored.STATUSES)) == (2, 3)
+    score = scorecard_status.score(Scorecard("some", "", "", "", "", rows), [result("h", finding("x", status="pass"))])
+    assert (score.count("pass"), score.count(*scorecard_status.STATUSES)) == (2, 3)

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from nodetune.measurements import nccl_config, nccl_places, nccl_settings
+from nodetune.measurements import nccl_communicators, nccl_config, nccl_settings
 from nodetune.measurements.report import MeasurementError
 
 DEFAULT, CTAS, BUFFER, BOTH = (
@@ -80,9 +80,9 @@ def test_apart_each_setting_has_a_process_with_variables():
 
 
 def test_the_order_is_random_and_the_same_everywhere():
-    orders = {tuple(nccl_places.shuffled(range(4), seed)) for seed in range(40)}
+    orders = {tuple(nccl_communicators.shuffled(range(4), seed)) for seed in range(40)}
     assert len(orders) > 15
-    assert nccl_places.shuffled(range(4), 1, 0, 2) == nccl_places.shuffled(range(4), 1, 0, 2)
+    assert nccl_communicators.shuffled(range(4), 1, 0, 2) == nccl_communicators.shuffled(range(4), 1, 0, 2)
     assert all(sorted(order) == [0, 1, 2, 3] for order in orders)
 
 
@@ -200,7 +200,7 @@ def test_wrong_data_are_told_of_their_setting_and_no_figure():
 
 
 def test_a_capture_that_fails_falls_back_and_says_so():
-    rank = nccl_places.Rank.__new__(nccl_places.Rank)
+    rank = nccl_communicators.Rank.__new__(nccl_communicators.Rank)
 
     class Gpu:
         @staticmethod
@@ -218,7 +218,7 @@ def test_a_capture_that_fails_falls_back_and_says_so():
 
 def test_variables_of_a_communicator_are_gone_after_its_first_call(monkeypatch):
     monkeypatch.setenv("NCCL_PROTO", "Simple")
-    rank, seen = nccl_places.Rank.__new__(nccl_places.Rank), []
+    rank, seen = nccl_communicators.Rank.__new__(nccl_communicators.Rank), []
 
     class Nccl:
         version = "2.28.9"
