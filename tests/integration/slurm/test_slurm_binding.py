@@ -12,6 +12,7 @@ import pytest
 TREE = Path(__file__).parents[3]
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.full,
     pytest.mark.skipif(bool(lab.missing()), reason=lab.missing()),
     pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="it takes two CPUs"),
 ]
