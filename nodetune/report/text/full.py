@@ -219,7 +219,7 @@ class Printer:
         self._whole(("next     ", "dim"), (command, "green"), indent=GUTTER)
 
     def _explain(self, check: str) -> str:
-        return " ".join(part for part in ("nodetune explain", check, self._judged) if part)
+        return " ".join(part for part in ("nodetune explain", check, self._asked or self._judged) if part)
 
     def _command(self, verb: str, more: str = "") -> str:
         return " ".join(part for part in ("nodetune", verb, self._asked, more) if part)

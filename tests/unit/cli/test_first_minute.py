@@ -73,7 +73,7 @@ def test_proposed_commands_name_the_site_file(tmp_path):
     assert f"nodetune explain {asked} --section by-hand" in cli(*words).output
     text = cli(*words, "--full", columns=300).output
     assert f"nodetune plan {asked}" in text
-    assert f"nodetune explain ID -p inference --site {site}" in text
+    assert f"nodetune explain ID {asked}" in text
 
 
 def test_a_plan_proposes_explain_with_the_site_file(tmp_path):
