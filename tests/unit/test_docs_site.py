@@ -138,6 +138,7 @@ def test_a_search_takes_plain_words_and_says_if_nothing_fits(site, driver):
 
 
 @in_browser
+@pytest.mark.full
 def test_no_table_is_cut_off_and_no_page_exceeds_a_phone(site, driver):
     pages = [page for page in sorted(site.rglob("*.html")) if page.name != "404.html"]
     for width, cut in ((1280, True), (390, False)):
