@@ -25,9 +25,9 @@ RELOADS = re.compile(r"\bsysctl\s+(-\w*\s+)*(--system|-p|--load)\s*($|[;&|>\"'#]
 def files():
     """Return enabled services and scripts of the site that run at boot, scripts last."""
     found = []
-    for folder in read.names_or_none(UNITS):
+    for folder in read.names_or_empty(UNITS):
         if folder.endswith((".wants", ".requires")):
-            names = read.names_or_none(os.path.join(UNITS, folder))
+            names = read.names_or_empty(os.path.join(UNITS, folder))
             found += [os.path.join(UNITS, folder, name) for name in names if name.endswith(".service")]
     return sorted(found) + [path for path in SCRIPTS if read.exists(path)] + cloud_init.scripts()
 
@@ -45,7 +45,7 @@ def _lines_of(path):
     found = _text_lines(path)
     if path.endswith(".service"):
         drop_ins = os.path.join(UNITS, os.path.basename(path) + ".d")
-        for name in read.names_or_none(drop_ins):
+        for name in read.names_or_empty(drop_ins):
             found += _text_lines(os.path.join(drop_ins, name))
         found = [each for each in found if not each[2].startswith(("ExecStop", "ExecReload"))]
         started = [PATH.findall(text) for _, _, text in found if text.startswith("Exec")]

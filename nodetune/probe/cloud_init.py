@@ -25,7 +25,7 @@ FLOW = re.compile(r"^[\[\s]+|[\[\],]+\s+|[\s\]]+$")
 
 def scripts():
     """Return the scripts that run at the end of each boot, in their order."""
-    paths = [os.path.join(PER_BOOT, name) for name in read.names_or_none(PER_BOOT)] if read.exists(ENABLED) else []
+    paths = [os.path.join(PER_BOOT, name) for name in read.names_or_empty(PER_BOOT)] if read.exists(ENABLED) else []
     return [path for path in paths if os.access(read.ROOT + path, os.X_OK)]
 
 
@@ -33,7 +33,7 @@ def commands():
     """Return (file, line number, text) of each command of the `bootcmd` in force."""
     if not read.exists(ENABLED):
         return []
-    parts = [os.path.join(DROP_INS, name) for name in read.names_or_none(DROP_INS) if name.endswith(".cfg")]
+    parts = [os.path.join(DROP_INS, name) for name in read.names_or_empty(DROP_INS) if name.endswith(".cfg")]
     for path in (USER_DATA, *reversed(parts), SYSTEM):
         found = _bootcmd(read.text_or(path)[:LONGEST])
         if found is not None:

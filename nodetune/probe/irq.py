@@ -49,13 +49,6 @@ def _devices():
     return read.value(found)
 
 
-def _listed(path):
-    try:
-        return read.names_in(path)
-    except OSError:
-        return []
-
-
 def _kind(folder):
     kind = read.text_or(folder + "/class")[:6]
     for name, classes in KINDS:
@@ -106,11 +99,11 @@ def _handled(irq):
 
 def _name(folder):
     for kind in ("net", "infiniband", "nvme"):
-        names = _listed(os.path.join(folder, kind))
+        names = read.names_or_empty(os.path.join(folder, kind))
         if names:
             return names[0]
-    virtio = [name for name in _listed(folder) if re.match(r"virtio\d+$", name)]
-    names = _listed(os.path.join(folder, virtio[0], "net")) if virtio else []
+    virtio = [name for name in read.names_or_empty(folder) if re.match(r"virtio\d+$", name)]
+    names = read.names_or_empty(os.path.join(folder, virtio[0], "net")) if virtio else []
     return names[0] if names else os.path.basename(folder).lower()
 
 

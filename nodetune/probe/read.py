@@ -122,8 +122,8 @@ def names_in(path):
         return []
 
 
-def names_or_none(path):
-    """Return the sorted names in a folder; empty if it cannot be read, too."""
+def names_or_empty(path):
+    """Return the sorted names in a folder; empty also if it cannot be read."""
     try:
         return names_in(path)
     except OSError:

@@ -79,23 +79,16 @@ def disks():
 def links():
     """Return {(interface or port, kind): bytes} of physical interfaces and of InfiniBand ports."""
     found = {}
-    for name in _names("/sys/class/net"):
+    for name in read.names_or_empty("/sys/class/net"):
         if read.exists("/sys/class/net/{}/device".format(name)):
             for kind, file in (("received", "rx_bytes"), ("sent", "tx_bytes")):
                 _add(found, (name, kind), "/sys/class/net/{}/statistics/{}".format(name, file), 1)
-    for device in _names("/sys/class/infiniband"):
-        for port in _names("/sys/class/infiniband/{}/ports".format(device)):
+    for device in read.names_or_empty("/sys/class/infiniband"):
+        for port in read.names_or_empty("/sys/class/infiniband/{}/ports".format(device)):
             counters = "/sys/class/infiniband/{}/ports/{}/counters/".format(device, port)
             for kind, file in (("received", "port_rcv_data"), ("sent", "port_xmit_data")):
                 _add(found, ("{}/{}".format(device, port), kind), counters + file, IB_WORD)
     return found
-
-
-def _names(folder):
-    try:
-        return read.names_in(folder)
-    except OSError:
-        return []
 
 
 def _add(found, key, path, times):

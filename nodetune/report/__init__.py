@@ -90,9 +90,7 @@ def _text(about: About) -> Write:
     if about.full or about.by_host:
         from nodetune.report.text import full
 
-        return partial(
-            full.write, asked=about.asked, by_host=about.by_host, judged=about.judged, selected=about.selected
-        )
+        return partial(full.write, asked=about.asked, by_host=about.by_host, selected=about.selected)
     from nodetune.report.text import audit
 
     return partial(audit.write, commands=_commands(about))

@@ -22,9 +22,9 @@ class Entry:
     """One shipped figure. Members that are None (or empty) match anything; all others must match.
 
     `size_from`: bytes; bus bandwidth does not fall with size, so a floor holds from its size on. `at_least` in `unit`;
-    `measured` times the file's factor, `of_limit` of what the hardware allows (at most `limit_to`), or what the hardware states under the
-    first known name of `of_stated` times the factor are alternatives. `proves` False: so loose that below it something
-    is wrong, but above it nothing is proven. `gates` False: shown only.
+    `measured` times the file's factor, `of_limit` of what the hardware allows, or what the hardware states under the
+    first known name of `of_stated` times the factor are alternatives. Above `limit_to`, `of_limit` does not hold.
+    `proves` False: so loose that below it something is wrong, but above it nothing is proven. `gates` False: shown only.
     """
 
     measurement: str

@@ -40,11 +40,10 @@ def write(
     stream: TextIO,
     asked: str = "",
     by_host: bool = False,
-    judged: str = "",
     selected: str = "",
 ) -> None:
-    """Print the report by finding or by host. `asked`, `judged` and `selected` are options for proposed commands."""
-    Printer(console(stream), results, asked, judged, selected).audit(by_host)
+    """Print the report by finding or by host. `asked` and `selected` are options for proposed commands."""
+    Printer(console(stream), results, asked, selected).audit(by_host)
 
 
 class Printer:
@@ -55,14 +54,13 @@ class Printer:
         console: Console,
         results: Sequence[HostResult],
         asked: str = "",
-        judged: str = "",
         selected: str = "",
         today: Callable[[], datetime.date] = datetime.date.today,
     ) -> None:
         self._out = Lines(console)
         self._line, self._whole = self._out.line, self._out.whole
         self._results = results
-        self._asked, self._judged, self._selected, self._today = asked, judged, selected, today
+        self._asked, self._selected, self._today = asked, selected, today
         self._single = len(results) == 1
         self._groups = grouped(results)
         self._parts = parts_of(found for result in results for found in result.findings)
@@ -219,7 +217,7 @@ class Printer:
         self._whole(("next     ", "dim"), (command, "green"), indent=GUTTER)
 
     def _explain(self, check: str) -> str:
-        return " ".join(part for part in ("nodetune explain", check, self._asked or self._judged) if part)
+        return self._command(f"explain {check}")
 
     def _command(self, verb: str, more: str = "") -> str:
         return " ".join(part for part in ("nodetune", verb, self._asked, more) if part)
