@@ -34,6 +34,7 @@ def document(found: SlowSearch, asked: Sequence[str]) -> dict[str, Any]:
                 "loss": round(each.loss, 4),
                 "runs": each.runs,
                 "chance": each.chance,
+                "at_least": each.floor.bound if each.floor else None,
             }
             for each in found.stragglers
         ],

@@ -8,17 +8,19 @@ from dataclasses import dataclass, field, replace
 
 from nodetune.audit import hosts as audit_hosts
 from nodetune.audit.selection import Selection
+from nodetune.facts.machine import Machine
 from nodetune.foundation import UserError, text
 from nodetune.foundation.stage_output import Phase, Show
 from nodetune.hosts import nodeset
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target
 from nodetune.remote.selected_hosts import selected_hosts
-from nodetune.verify import catalogue, remote, run, slurm
+from nodetune.verify import catalogue, hardware_limits, reference, remote, run, slurm
 from nodetune.verify.find_slow.host_rounds import HostRounds, RoundSettings, solo_items, usual_figures
 from nodetune.verify.find_slow.model import GPU, NIC, NODE, PATH, RAIL, SOLO, Fleet, Part, Result, Round
 from nodetune.verify.find_slow.search import search
-from nodetune.verify.find_slow.stragglers import Straggler, confirmed, stragglers
+from nodetune.verify.find_slow.stragglers import Floor, Straggler, confirmed, stragglers
+from nodetune.verify.model import Expectation, Figure
 from nodetune.verify.request import VerifyRequest
 from nodetune.verify.run import HostVerification
 
@@ -67,7 +69,8 @@ def find_slow(request: VerifyRequest, show: Show) -> SlowSearch:
         free = [name for name, each in seen.items() if each.state == "ok"]
         fleet = ordered(free, request.leaf, show)
         rounds = _rounds(request, [targets[name] for name in fleet.nodes], seen, phase)
-        found = _searched(fleet, rounds, request.more_rounds, show)
+        machines = {name: each.machine for name, each in seen.items()}
+        found = _searched(fleet, rounds, request.more_rounds, show, lambda figure: floor(figure, machines[figure.host]))
     lost = tuple(each for each in seen.values() if each.state != "ok")
     named = dict.fromkeys(host for each in found.result.culprits for host in found.hosts(each.part))
     named |= dict.fromkeys(each.host for each in found.stragglers)
@@ -126,7 +129,13 @@ def _rounds(
     return HostRounds(targets, how, request.connection, wanted, phase.step)
 
 
-def _searched(fleet: Fleet, rounds: HostRounds, more: int, show: Show) -> SlowSearch:
+def floor(figure: Figure, machine: Machine) -> Expectation | None:
+    """Return the shipped figure if being below it decides."""
+    expected, entry = reference.shipped(figure, machine, hardware_limits.of(figure, machine)) or (None, None)
+    return expected if expected and entry and entry.decides(met=False) else None
+
+
+def _searched(fleet: Fleet, rounds: HostRounds, more: int, show: Show, least: Floor) -> SlowSearch:
     """Carry out the search round by round. Ctrl-C ends it without a result."""
     work, seconds = search(fleet, more), []
     wanted = next(work)
@@ -144,7 +153,7 @@ def _searched(fleet: Fleet, rounds: HostRounds, more: int, show: Show) -> SlowSe
             found = SlowSearch(
                 fleet, done.value, seconds=tuple(seconds), reasons=dict(rounds.reasons), unit=rounds.unit
             )
-            return replace(found, stragglers=tuple(_slow_alone(fleet, rounds)))
+            return replace(found, stragglers=tuple(_slow_alone(fleet, rounds, least)))
 
 
 def _nothing(rounds: HostRounds) -> str:
@@ -152,9 +161,9 @@ def _nothing(rounds: HostRounds) -> str:
     return f"--find-slow: no pair of hosts could be measured: {host}: {why}"
 
 
-def _slow_alone(fleet: Fleet, rounds: HostRounds) -> list[Straggler]:
+def _slow_alone(fleet: Fleet, rounds: HostRounds, least: Floor) -> list[Straggler]:
     """Return parts that are slow by themselves in two runs: the second only of their hosts and as many others."""
-    first = stragglers(rounds.alone)
+    first = stragglers(rounds.alone, least)
     if not first:
         return []
     usual, before = usual_figures(rounds.alone), len(rounds.alone)

@@ -1,14 +1,14 @@
-"""GPUs that compute or read their memory slower than those of the whole fleet, by themselves. Pure."""
+"""Parts that compute or read their memory slower than the whole fleet's, by themselves; of few parts, than shipped. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from math import erfc, sqrt
 
 from nodetune.foundation import stats
 from nodetune.verify.find_slow.host_rounds import SOLO_METRICS, kind_of
-from nodetune.verify.model import Figure
+from nodetune.verify.model import Expectation, Figure
 
 CHANCE = 1e-3
 """The chance of one wrong name in a fleet, over all parts and metrics."""
@@ -16,12 +16,18 @@ CHANCE = 1e-3
 LEAST_LOSS = 0.03
 LEAST_SPREAD = 0.005
 ENOUGH = 8
-"""With fewer parts of a kind, one that is off hides among the others."""
+"""With fewer parts of a kind, one that is off hides among the others: they are compared with the shipped figure."""
+
+Floor = Callable[[Figure], Expectation | None]
+"""The shipped figure that decides about a part by itself; None without one."""
 
 
 @dataclass(frozen=True)
 class Straggler:
-    """A part that is slow by itself. `chance`: that a healthy fleet shows such a figure anywhere; `runs`: in how many."""
+    """A part that is slow by itself. `chance`: that a healthy fleet shows such a figure anywhere; `runs`: in how many.
+
+    `floor`: what it is below, where there are too few others to be compared with; `loss` is then from that.
+    """
 
     host: str
     subject: str
@@ -29,16 +35,21 @@ class Straggler:
     loss: float
     chance: float
     runs: int = 1
+    floor: Expectation | None = None
 
 
-def stragglers(figures: Sequence[Figure]) -> list[Straggler]:
+def stragglers(figures: Sequence[Figure], floor: Floor = lambda _: None) -> list[Straggler]:
     """Return the outliers on the slow side, the worst first; of a part only its worst metric."""
     kinds: dict[tuple[str, str], list[Figure]] = {}
     for figure in figures:
         if figure.metric in SOLO_METRICS and figure.value > 0:
             kinds.setdefault(kind_of(figure), []).append(figure)
     tests = sum(map(len, kinds.values()))
-    found = [each for alike in kinds.values() if len(alike) >= ENOUGH for each in _outliers(alike, tests)]
+    found = [
+        each
+        for alike in kinds.values()
+        for each in (_outliers(alike, tests) if len(alike) >= ENOUGH else _below(alike, floor))
+    ]
     worst: dict[tuple[str, str], Straggler] = {}
     for each in sorted(found, key=lambda each: -each.loss):
         worst.setdefault((each.host, each.subject), each)
@@ -55,6 +66,15 @@ def _outliers(alike: Sequence[Figure], tests: int) -> Iterable[Straggler]:
             yield Straggler(figure.host, figure.subject, figure.metric, loss, chance)
 
 
+def _below(alike: Sequence[Figure], floor: Floor) -> Iterable[Straggler]:
+    for figure in alike:
+        least = floor(figure)
+        if least and not least.met_by(figure):
+            yield Straggler(
+                figure.host, figure.subject, figure.metric, 1 - figure.value / least.bound, 0.0, floor=least
+            )
+
+
 def confirmed(
     first: Sequence[Straggler], again: Sequence[Figure], usual: dict[tuple[str, str], float]
 ) -> list[Straggler]:
@@ -63,6 +83,6 @@ def confirmed(
     kept = []
     for each in first:
         figure = second.get((each.host, each.subject, each.metric))
-        if figure and 1 - figure.value / usual[kind_of(figure)] >= each.loss / 2:
-            kept.append(Straggler(each.host, each.subject, each.metric, each.loss, each.chance, 2))
+        if figure and 1 - figure.value / (each.floor.bound if each.floor else usual[kind_of(figure)]) >= each.loss / 2:
+            kept.append(replace(each, runs=2))
     return kept

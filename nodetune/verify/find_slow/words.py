@@ -63,6 +63,8 @@ def _ends(numbers: Iterable[int], names: Sequence[str]) -> str:
 
 def alone(each: Straggler) -> str:
     """Return why a part is named that is slow by itself."""
+    if each.floor:
+        return f"{each.metric} by itself, in {each.runs} runs; at least {each.floor.bound:.4g}: {each.floor.provenance}"
     chance = min(SUREST, 1 / max(each.chance, 1e-12))
     return f"{each.metric} by itself, in {each.runs} runs; odds 1 : {chance:,.0f} that this is chance"
 

@@ -6,6 +6,7 @@ import json
 import jsonschema
 import pytest
 
+from nodetune.facts.machine import Machine
 from nodetune.foundation import UserError, paths
 from nodetune.foundation.stage_output import Silent
 from nodetune.hosts.target import Target, UnreachableError
@@ -14,7 +15,7 @@ from nodetune.report.text import find_slow as report
 from nodetune.verify.find_slow import document, words
 from nodetune.verify.find_slow.host_rounds import HostRounds, RoundSettings
 from nodetune.verify.find_slow.model import PAIRS, SOLO, Culprit, Doubt, Fleet, Part, Result, Round
-from nodetune.verify.find_slow.run import SlowSearch, ordered
+from nodetune.verify.find_slow.run import SlowSearch, floor, ordered
 from nodetune.verify.find_slow.stragglers import Straggler, confirmed, stragglers
 from nodetune.verify.model import Figure
 from tests.support import commandline
@@ -137,6 +138,16 @@ def test_a_gpu_that_computes_slower_than_the_fleet_is_named():
 
 def test_few_parts_name_no_straggler():
     assert stragglers(alone({(0, 0)}, count=1)[:4]) == []
+
+
+def test_of_few_parts_one_below_the_shipped_figure_is_named():
+    h200 = Machine(model="NVIDIA H200", gpus=1)
+    few = [Figure(name, "gemm", "bf16", "GPU0", ((value,),), "TFLOP/s") for name, value in (("a", 741.0), ("b", 371.0))]
+    (found,) = stragglers(few, lambda figure: floor(figure, h200))
+    assert (found.host, found.floor.bound) == ("b", pytest.approx(702, abs=1))
+    assert found.loss == pytest.approx(0.47, abs=0.01)
+    assert "2 runs; at least 70" in words.alone(*confirmed([found], few, {}))
+    assert stragglers(few, lambda figure: floor(figure, Machine(model="NVIDIA of tomorrow", gpus=1))) == []
 
 
 def test_a_straggler_that_was_quick_again_is_not_named():
