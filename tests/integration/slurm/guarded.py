@@ -45,11 +45,17 @@ def missing():
 class Guarded(lab.Cluster):
     """Nodes of four CPUs and two GPUs. `settings` are those of the policy; health checks come every `interval` s (0: never)."""
 
-    def __init__(self, parts, nodes=3, interval=0, **settings):
+    def __init__(self, parts, nodes=3, interval=0, proctrack="linuxproc", **settings):
         folder = Path(tempfile.mkdtemp(prefix="nodetune-slurm-"))  # short: sockets are below it
         folder.chmod(0o755)
         super().__init__(
-            folder, nodes, CONFIG.format(home=HOME, interval=interval), gpus=2, task="affinity", apart=True
+            folder,
+            nodes,
+            CONFIG.format(home=HOME, interval=interval),
+            gpus=2,
+            task="affinity",
+            apart=True,
+            proctrack=proctrack,
         )
         self.parts, self.shared = parts, folder / "shared"
         self.settings = {

@@ -38,7 +38,7 @@ SlurmctldPidFile={lab}/run/slurmctld.pid
 SlurmdPidFile={lab}/run/slurmd-%n.pid
 SlurmctldLogFile={lab}/log/slurmctld.log
 SlurmdLogFile={lab}/log/slurmd-%n.log
-ProctrackType=proctrack/linuxproc
+ProctrackType=proctrack/{proctrack}
 TaskPlugin=task/{task}
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
@@ -96,9 +96,18 @@ def no_slurm():
 class Cluster:
     """`with Cluster(folder, nodes=2) as cluster:` nodes are n01, n02 …, all on this machine."""
 
-    def __init__(self, folder: Path, nodes: int = 1, extra: str = "", gpus: int = 0, task: str = "none", apart=False):
+    def __init__(
+        self,
+        folder: Path,
+        nodes: int = 1,
+        extra: str = "",
+        gpus: int = 0,
+        task: str = "none",
+        apart=False,
+        proctrack="linuxproc",
+    ):
         self.folder, self.nodes, self.extra = folder, [f"n{number + 1:02d}" for number in range(nodes)], extra
-        self.gpus, self.task, self.apart = gpus, task, apart
+        self.gpus, self.task, self.apart, self.proctrack = gpus, task, apart, proctrack
         self.port, self._ports = _held_ports(nodes + 1)
         self.conf = folder / "etc" / "slurm.conf"
         self._started: list[subprocess.Popen] = []
@@ -218,6 +227,7 @@ class Cluster:
                 port=self.port,
                 lab=self.folder,
                 task=self.task,
+                proctrack=self.proctrack,
                 extra=self.extra,
                 gres="GresTypes=gpu" if self.gpus else "",
                 nodes="\n".join(lines),
