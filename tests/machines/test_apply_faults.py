@@ -179,7 +179,7 @@ def test_a_change_of_a_link_never_confirmed_undoes_itself(site):
     site.machine.ssh("cat > /run/watch && systemd-run --unit=watch sh /run/watch", input=watch)
     (target,) = targets(str(site.inventory))
     given = {"nodetune_run": "links", "nodetune_groups": [_group(change)], "nodetune_take_over": ""}
-    outcomes = play.play("remediate", [target], {target.name: given}, PlayOptions(seconds=300))
+    outcomes = play.play("remediate", [target], {target.name: given}, PlayOptions(seconds=1200))
     outcome = outcomes[target.name]
     assert outcome.state == "unreachable", outcome
     assert outcome.gathered("done")[0]["changed"] is True
