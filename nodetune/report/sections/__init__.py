@@ -74,7 +74,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Section:
-    """One of NAMES. `findings` counts findings on all hosts, also those that a line only counts; `command` acts on them.
+    """One of NAMES. `findings` counts those of its lines on all hosts, without parts; `command` acts on them.
 
     `lesser` counts causes of the same section without a line.
     """
@@ -116,8 +116,13 @@ class Report:
 
     @property
     def findings(self) -> int:
-        """All findings; `summary.failing` counts those of one cause once."""
-        return self.summary.statuses.get("fail", 0)
+        """The findings on all hosts. What another finding also reports is in `parts`."""
+        return sum(self.summary.failing.values())
+
+    @property
+    def parts(self) -> int:
+        """The failing checks that the lines name as `+2`."""
+        return self.summary.statuses.get("fail", 0) - self.findings
 
 
 @dataclass(frozen=True)
@@ -213,8 +218,7 @@ class _Told:
             return Section(name, len(members), tuple(_unread(members)), command)
         found = by_key(((member[1].severity, member[1].check), member) for member in members)
         told = [line for same in found.values() for line in self._check(same, many=name == BROKEN)]
-        parts = sum(len(self._parts[id(result)].get(found.check, ())) for result, found in members)
-        return Section(name, len(members) + parts, tuple(sorted(told, key=self._place)), command)
+        return Section(name, len(members), tuple(sorted(told, key=self._place)), command)
 
     def _check(self, members: Sequence[Member], *, many: bool) -> Iterator[Line]:
         """Yield the lines of one check: one for each text if they are few, else one for the most frequent."""

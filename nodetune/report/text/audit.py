@@ -83,18 +83,18 @@ class Printer:
             if not summary.reached:
                 return parts
             parts += [f", {self._report.compliant} compliant: "]
-        count, severe = sum(summary.failing.values()), reversed(SEVERITIES)
-        if not count:
+        if not self._report.findings:
             return [*parts, ("no findings", "green")]
-        also = f" of {_counted(count, 'cause')}" if count < self._report.findings else ""
-        parts += [(f"{_counted(self._report.findings, 'finding')}{also}", "bold"), ": "]
-        told = [(f"{summary.failing[each]:,} {each}", STYLE[each]) for each in severe if summary.failing.get(each)]
+        parts += [(_counted(self._report.findings, "finding"), "bold"), ": "]
+        severe = (each for each in reversed(SEVERITIES) if summary.failing.get(each))
+        told = [(f"{summary.failing[each]:,} {each}", STYLE[each]) for each in severe]
         return [*parts, *(part for each in told for part in (each, ", "))][:-1]
 
     def _counted(self) -> str:
         """Return the counts of everything else."""
         statuses = self._report.summary.statuses
-        told = (f"{statuses[each]:,} {word}" for each, word in WORDS.items() if statuses.get(each))
+        told = [f"{statuses[each]:,} {word}" for each, word in WORDS.items() if statuses.get(each)]
+        told += [f"{_counted(self._report.parts, 'consequence')} (+)"] if self._report.parts else []
         return ", ".join(told) if self._report.summary.reached else ""
 
     def _section(self, section: Section) -> None:

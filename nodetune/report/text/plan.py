@@ -57,8 +57,8 @@ def totals(plans: Sequence[HostPlan]) -> str:
     """Return the totals of the plan: its last line, also if the plan goes to a file."""
     steps = planning.steps(plans)
     doable = [host for host, _, why in steps if not why]
-    cannot = {found.check for _, found, why in steps if why and not planning.is_over(why)}
-    manual = len(planning.manual_steps([plan.result for plan in plans])) + len(cannot)
+    cannot = [found for _, found, why in steps if why and not planning.is_over(why)]
+    manual = len(cannot) + sum(found.fix is None for plan in plans for found in plan.result.causes())
     lost = sum(plan.result.state != "ok" for plan in plans)
     told = f"{plain_text.count(manual, 'finding')} {'needs' if manual == 1 else 'need'} manual work"
     more = f"; {plain_text.count(lost, 'host')} not reached" if lost else ""

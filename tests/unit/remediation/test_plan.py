@@ -127,7 +127,7 @@ def test_hosts_that_get_the_same_are_folded():
     text = shown(plans("gpu01", "gpu02"))
     assert re.search(r"all 2 hosts +host +a fault: 60 → 10 +swappiness-high", text)
     assert text.count("restart docker.service") == 1
-    assert "4 steps on 2 hosts; 1 finding needs manual work" in text
+    assert "4 steps on 2 hosts; 2 findings need manual work" in text
 
 
 def test_the_totals_come_first_and_each_section_acts():

@@ -103,10 +103,14 @@ def test_every_failing_cause_has_a_line_or_is_counted(machines):
     assert {found.severity for found in causes if not shown[id(found)]} == {"low", "info"}
 
 
-def test_with_the_lesser_ones_the_sections_count_every_finding(machines):
-    report = sections.build(machines, every=True)
-    assert report.lesser == 0
-    assert sum(section.findings for section in report.sections if section.name != sections.UNKNOWN) == report.findings
+@pytest.mark.parametrize("every", [False, True])
+def test_the_counts_of_sections_and_severities_add_up(machines, every):
+    report = sections.build(machines, every=every)
+    counted = sum(section.findings for section in report.sections if section.name != sections.UNKNOWN)
+    assert counted + report.lesser == report.findings == sum(report.summary.failing.values())
+    assert every == (report.lesser == 0)
+    assert report.findings + report.parts == sum(len(list(each.failing())) for each in machines)
+    assert report.parts > 0
 
 
 def test_findings_are_in_the_section_of_who_acts():
@@ -125,8 +129,10 @@ def test_a_cause_is_one_line_with_the_number_of_its_consequences(printed):
     cause = gpu_fault(3)
     part = gpu_fault(3, check="gpu-xid-hardware", part_of="gpu-lost")
     lines = printed([replace(result("a", cause, part), devices=GPUS)])
-    assert "BROKEN: take it out of service (2 findings)" in lines
-    assert [line.split() for line in lines if "critical  " in line] == [
+    assert "BROKEN: take it out of service (1 finding)" in lines
+    assert "1 finding: 1 critical" in lines[1]
+    assert lines[1].endswith("1 consequence (+)")
+    assert [line.split() for line in lines if line.startswith("  critical  ")] == [
         ["critical", "GPU3", "0000:31:00.0", "GPU", "is", "lost", "→", "ok", "gpu-lost", "+1"]
     ]
 
