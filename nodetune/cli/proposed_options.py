@@ -35,6 +35,12 @@ def selected(selection: Selection) -> str:
     return shlex.join(word for option, names in given for name in names for word in (option, name))
 
 
+def validate(connection: ConnectionOptions, selection: Selection) -> str:
+    """Return the command that names the faults of the site files, also those about hosts of the inventory."""
+    inventory = ["-i", connection.inventory] if connection.inventory else []
+    return shlex.join(["nodetune", "profile", "validate", *map(str, selection.files), *inventory])
+
+
 def runs_folder() -> str:
     """Return --runs if it is on the command line, quoted for a shell: a setting also applies to the next command."""
     context = click.get_current_context(silent=True)

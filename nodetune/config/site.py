@@ -97,6 +97,15 @@ def _ranks(site: Overlay, host: str) -> tuple[Rank, ...]:
     return site.members.ranks.get(host) or ()
 
 
+def covers(site: Overlay, waiver: Waiver, host: str) -> bool:
+    """Return whether a waiver names a host, or an inventory group of it."""
+    from nodetune.config import waivers
+
+    if waiver.groups:
+        return any(name in waiver.groups for name, _, _ in _ranks(site, host))
+    return waivers.covers(waiver.hosts, host)
+
+
 def groups_in(site: Overlay) -> list[str]:
     """Return the inventory groups that site files name."""
     sections = [each.scope.name for each in site.sections if each.scope and each.scope.kind == "groups"]

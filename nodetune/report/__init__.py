@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +13,7 @@ from nodetune.api.model import Check, HostResult
 
 if TYPE_CHECKING:
     from nodetune.audit.scorecards import Scorecard
+    from nodetune.config.overlay import Overlay
     from nodetune.report.sections import Commands
 
 Write = Callable[[Sequence[HostResult], TextIO], None]
@@ -24,6 +26,7 @@ class About:
     `judged` are the options that select the profile and the site file, which `nodetune explain` takes too; `selected`
     those that select checks, `compared` those that say how hosts are compared. `saved`: the facts are in a file.
     `full`: the text has everything about each finding. `against`: the report is about the criteria of this scorecard.
+    `site` is the site file, and `validate` the command that names its faults.
     """
 
     checks: Mapping[str, Check]
@@ -38,6 +41,8 @@ class About:
     full: bool = False
     against: Scorecard | None = None
     compared: str = ""
+    site: Overlay | None = None
+    validate: str = ""
 
 
 AGAINST_FORMATS = ("text", "json", "markdown")
@@ -49,6 +54,8 @@ FORMATS = ("text", "json", "html", "junit", "markdown", "prometheus", "lines", "
 def writer(output_format: str, about: About) -> Write:
     """Return what writes one of FORMATS, before any host is contacted. Raise yaml_lines.FileError."""
     match output_format:
+        case "text" if about.site and about.site.waivers and not about.against:
+            return partial(_and_waivers, about.site, about.validate, _text(about))
         case "text":
             return _text(about)
         case "json":
@@ -94,6 +101,16 @@ def _text(about: About) -> Write:
     from nodetune.report.text import audit
 
     return partial(audit.write, commands=_commands(about))
+
+
+def _and_waivers(site: Overlay, validate: str, write: Write, results: Sequence[HostResult], stream: TextIO) -> None:
+    """Write a report, then the waivers that have no effect."""
+    from nodetune.audit import idle_waivers  # few runs have waivers
+    from nodetune.report.text import waivers
+
+    write(results, stream)
+    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    waivers.write(list(idle_waivers.idle(site, results, today)), validate, stream)
 
 
 def _commands(about: About) -> Commands:

@@ -140,6 +140,8 @@ def command(
         compared=shlex.join(request.compared),
         full=full or (len(known) <= FEW_CHECKS and not request.against),
         against=_scorecard(request.against),
+        site=selection.site,
+        validate=proposed_options.validate(request.connection, selection),
     )
     _check_format(output_format, about, output, full=full)
     write = report.writer(output_format, about)

@@ -256,3 +256,17 @@ def test_aliases_that_multiply_are_one_line(cli, site):
     done = cli("profile", "validate", site(f"l0: &l0 [x]\n{levels}"))
     assert done.exit_code == 2
     assert "not YAML: more than 100000 parts with its aliases" in done.output
+
+
+@pytest.mark.parametrize("form", [[], ["--full"], ["--group-by", "host"]])
+def test_an_audit_names_the_waivers_that_ended_or_match_no_host(cli, site, form):
+    given = site("""
+    waivers:
+      - {id: clock-unsynchronized, hosts: h200-x4, reason: a test, owner: ops, until: 2026-01-31}
+      - {id: gpu-driver-vulnerable, hosts: h200-x5, reason: a test, owner: ops, until: 2999-01-31}
+    """)
+    audit = cli("audit", "--facts", "h200-x4", "--site", given, *form).output
+    said = audit.partition("WAIVERS WITHOUT EFFECT")[2].split("\n")
+    assert said[1].split()[:4] == ["ended", "clock-unsynchronized", "on", "2026-01-31"]
+    assert said[2].split()[:4] == ["no", "host", "gpu-driver-vulnerable", "h200-x5"]
+    assert said[3].split(maxsplit=2)[2] == f"nodetune profile validate {given}"
