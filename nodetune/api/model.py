@@ -282,6 +282,7 @@ class HostResult:
     """The result of a host: `state` is ok or why it was not reached, `devices` those of failing findings.
 
     `since` has the Unix time from which the history knows the finding of a check. `look` is on its way to the history.
+    `off` are the checks that a site file switches off.
     """
 
     host: str
@@ -295,6 +296,7 @@ class HostResult:
     devices: tuple[Device, ...] = ()
     machine: str = ""
     since: Mapping[str, int] = field(default_factory=dict)
+    off: tuple[str, ...] = ()
     look: Any = None
 
     def failing(self) -> Iterator[Finding]:

@@ -106,6 +106,7 @@ class Auditor:
             profile=chosen.name,
             profile_reason=reason,
             seconds=seconds,
+            off=chosen.off,
         )
 
     def audit(self, probed: HostResult) -> HostResult:

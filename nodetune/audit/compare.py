@@ -7,7 +7,7 @@ from typing import Any
 
 from nodetune.api.model import SEVERITIES
 from nodetune.audit.document import WORDS
-from nodetune.facts.diff import CHANGED, GONE, NEW, UNREAD, Change, Diff
+from nodetune.facts.diff import CHANGED, GONE, NEW, OFF, UNREAD, WAIVED, Change, Diff
 from nodetune.foundation import UserError, text
 
 
@@ -64,14 +64,15 @@ def _findings(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[C
     old, new = ({each["check"]: each for each in host["findings"]} for host in (before, after))
     for check in [*new, *(each for each in old if each not in new)]:
         then, now = old.get(check), new.get(check)
-        kind = _kind(then, now)
+        kind = _kind(then, now, off=check in after.get("off", ()))
         if kind:
             shown = now if now and now["status"] == "fail" else then or now or {}
-            words = (text.plain(check), "", _finding(then), _finding(now), shown["severity"], shown["title"])
+            told = (_finding(check, then, before), _finding(check, now, after))
+            words = (text.plain(check), "", *told, shown["severity"], shown["title"])
             yield Change(text.plain(after["name"]), kind, *words)
 
 
-def _kind(then: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> str:
+def _kind(then: Mapping[str, Any] | None, now: Mapping[str, Any] | None, *, off: bool) -> str:
     """Return what happened to a finding, or "" if nothing. Only failures and unknowns on a side count."""
     if then is now:
         return ""
@@ -81,14 +82,18 @@ def _kind(then: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> str:
         return CHANGED if then and now and any(was == status and then[key] != now[key] for status, key in same) else ""
     if becomes == "fail":
         return NEW
-    if becomes == "unknown" or (was == "fail" and not becomes):
+    if was == "fail" and not becomes:
+        return OFF if off else UNREAD
+    if becomes == "unknown":
         return UNREAD
-    return GONE if was == "fail" else ""
+    if was != "fail":
+        return ""
+    return WAIVED if becomes == "waived" else GONE
 
 
-def _finding(found: Mapping[str, Any] | None) -> str:
+def _finding(check: str, found: Mapping[str, Any] | None, host: Mapping[str, Any]) -> str:
     if found is None:
-        return "not judged"
+        return "switched off by the site file" if check in host.get("off", ()) else "not judged"
     if found["status"] == "fail":
         return text.plain(found["observed"] or "fails")
     words = {"pass": "passes", "skip": "does not apply", "waived": "waived", "unknown": "unknown"}

@@ -124,6 +124,7 @@ def _host(result: HostResult) -> dict[str, Any]:
         "seconds": round(result.seconds, 3),
         "devices": [asdict(each) for each in result.devices],
         **({"since": dict(result.since)} if result.since else {}),
+        **({"off": list(result.off)} if result.off else {}),
         "findings": [_finding(each) for each in result.findings],
     }
 

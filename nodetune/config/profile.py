@@ -7,7 +7,7 @@ say about the host (vm, grace, a GPU), and the site's own file. Errors name file
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -35,12 +35,16 @@ GUESS = f"judged as {TRAINING}: -p {INFERENCE} for serving"
 
 @dataclass(frozen=True)
 class Profile:
-    """A resolved stack: the selected checks with their overrides, the gating checks, the waivers."""
+    """A resolved stack: the selected checks with their overrides, the gating checks, the waivers.
+
+    `off` are the checks that the site file switches off.
+    """
 
     names: tuple[str, ...]
     checks: tuple[Check, ...]
     gates: frozenset[str]
     waivers: tuple[Waiver, ...] = ()
+    off: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -126,16 +130,25 @@ def resolve(names: tuple[str, ...], site: Overlay | None = None) -> Profile:
         raise FileError(f"{site.file}: this command does not resolve values for groups and hosts")
     every = {check.id: check for check in (*checks.load_all(), *(site.add if site else ()))}
     selected, gate = dict(every), dict[str, bool]()
-    for each in (*(shipped()[name] for name in names), *layers):
+    _stack(every, selected, gate, [shipped()[name] for name in names])
+    before = list(selected)
+    _stack(every, selected, gate, layers)
+    by_default = {check.id: check.severity == "critical" and check.stability == "stable" for check in selected.values()}
+    gates = {check_id for check_id, default in by_default.items() if gate.get(check_id, default)}
+    shown = (*names, *([site.name] if site else []))
+    off = tuple(check_id for check_id in before if check_id not in selected)
+    return Profile(shown, tuple(selected.values()), frozenset(gates), site.waivers if site else (), off)
+
+
+def _stack(
+    every: Mapping[str, Check], selected: dict[str, Check], gate: dict[str, bool], layers: Iterable[Overlay]
+) -> None:
+    for each in layers:
         for check_id, change in each.checks.items():
             if change is True:
                 selected[check_id] = every[check_id]
             else:
                 _change(selected, gate, check_id, change)
-    by_default = {check.id: check.severity == "critical" and check.stability == "stable" for check in selected.values()}
-    gates = {check_id for check_id, default in by_default.items() if gate.get(check_id, default)}
-    shown = (*names, *([site.name] if site else []))
-    return Profile(shown, tuple(selected.values()), frozenset(gates), site.waivers if site else ())
 
 
 def _change(selected: dict[str, Check], gate: dict[str, bool], check_id: str, change: Any) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from nodetune.foundation import by_key
 
 ADDED, GONE, CHANGED, UNREAD = "added", "gone", "changed", "unread"
-NEW = "new"
+NEW, WAIVED, OFF = "new", "waived", "off"
 
 
 @dataclass(frozen=True)

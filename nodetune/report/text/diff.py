@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
-from nodetune.facts.diff import ADDED, CHANGED, GONE, NEW, UNREAD, Change, Diff, folded
+from nodetune.facts.diff import ADDED, CHANGED, GONE, NEW, OFF, UNREAD, WAIVED, Change, Diff, folded
 from nodetune.foundation import by_key, text
 from nodetune.report.text.host_names import fold, named, unreached
 from nodetune.report.text.lines import STYLE, Lines, console
@@ -13,8 +13,10 @@ from nodetune.report.text.lines import STYLE, Lines, console
 SIGNS = {ADDED: ("+", "green"), GONE: ("-", "red"), CHANGED: ("~", "yellow"), UNREAD: ("?", "magenta")}
 """Signs for changed facts: colour alone is lost on paper."""
 
-KINDS = {NEW: "bold red", CHANGED: "yellow", GONE: "green", UNREAD: "magenta"}
-WORDS = {NEW: "new", CHANGED: "changed", GONE: "gone", UNREAD: "unknown"}
+KINDS = {NEW: "bold red", UNREAD: "magenta", CHANGED: "yellow", WAIVED: "dim", OFF: "dim", GONE: "green"}
+"""What may become of a finding, in the order of the report."""
+
+WORDS = {NEW: "new", CHANGED: "changed", GONE: "gone", UNREAD: "unknown", WAIVED: "waived", OFF: "off"}
 MOST = 6
 WIDEST_NAME = 44
 Folded = tuple[Change, list[str], list[str]]
@@ -101,9 +103,7 @@ def _not_compared(diff: Diff) -> str:
 
 def _of_audits(diff: Diff) -> str:
     counts = [
-        f"{number} {WORDS[kind]}"
-        for kind in (NEW, UNREAD, CHANGED, GONE)
-        if (number := sum(each.kind == kind for each in diff.changes))
+        f"{number} {WORDS[kind]}" for kind in KINDS if (number := sum(each.kind == kind for each in diff.changes))
     ]
     told = f"findings: {', '.join(counts)}" if counts else "no findings are new, gone or changed"
     if not diff.compared:
@@ -116,7 +116,7 @@ def _number(every: Iterable[Folded], kind: str) -> int:
 
 
 def _audits(lines: Lines, diff: Diff) -> None:
-    for kind in (NEW, UNREAD, CHANGED, GONE):
+    for kind in KINDS:
         for changes in by_key((change.what, change) for change in diff.changes if change.kind == kind).values():
             _finding(lines, kind, changes)
     lines.line((totals(diff), "bold"))

@@ -270,3 +270,25 @@ def test_an_audit_names_the_waivers_that_ended_or_match_no_host(cli, site, form)
     assert said[1].split()[:4] == ["ended", "clock-unsynchronized", "on", "2026-01-31"]
     assert said[2].split()[:4] == ["no", "host", "gpu-driver-vulnerable", "h200-x5"]
     assert said[3].split(maxsplit=2)[2] == f"nodetune profile validate {given}"
+
+
+def test_a_diff_says_what_the_site_file_waives_and_switches_off(cli, site, tmp_path):
+    given = site("""
+    checks: {gpu-driver-vulnerable: off}
+    hosts: {other: {checks: {gpu-missing: off}}}
+    waivers:
+      - {id: clock-unsynchronized, hosts: h200-x4, reason: a test, owner: ops, until: 2999-01-31}
+    """)
+    before, after = tmp_path / "before.json", tmp_path / "after.json"
+    cli("audit", "--facts", "h200-x4", "--format", "json", "-o", before)
+    cli("audit", "--facts", "h200-x4", "--format", "json", "-o", after, "--site", given)
+    (host,) = json.loads(after.read_text())["hosts"]
+    assert host["off"] == ["gpu-driver-vulnerable"]
+    said = cli("diff", before, after)
+    assert said.exit_code == 1
+    told = " ".join(said.output.split())
+    assert "waived medium clock-unsynchronized h200-x4" in told
+    assert "→ waived: a test (ops, until 2999-01-31)" in told
+    assert "off medium gpu-driver-vulnerable h200-x4" in told
+    assert "→ switched off by the site file" in told
+    assert "1 host compared; findings: 1 waived, 1 off" in told

@@ -141,7 +141,9 @@ def audit(**hosts):
     [
         (finding("x", "pass"), finding("x"), "new"),
         (finding("x"), finding("x", "pass"), "gone"),
-        (finding("x"), finding("x", "waived"), "gone"),
+        (finding("x"), finding("x", "waived"), "waived"),
+        (finding("x", "waived"), finding("x"), "new"),
+        (finding("x", "waived"), finding("x", "pass"), None),
         (finding("x"), finding("x", observed="2"), "changed"),
         (finding("x"), finding("x", severity="low"), "changed"),
         (finding("x"), finding("x", "unknown"), "unread"),
@@ -162,6 +164,15 @@ def test_what_became_of_a_finding(before, after, kind):
 def test_a_finding_of_a_new_check_is_new():
     (change,) = audits.compare(audit(a=[]), audit(a=[finding("x")])).changes
     assert (change.kind, change.before) == ("new", "not judged")
+
+
+def test_a_finding_that_the_site_file_switches_off_is_off():
+    (before,), (after,) = audit(a=[finding("x"), finding("y")])["hosts"], audit(a=[])["hosts"]
+    off = {"hosts": [{**after, "off": ["x"]}]}
+    told = [(each.what, each.kind, each.after) for each in audits.compare({"hosts": [before]}, off).changes]
+    assert told == [("x", "off", "switched off by the site file"), ("y", "unread", "not judged")]
+    told = [(each.what, each.kind, each.before) for each in audits.compare(off, {"hosts": [before]}).changes]
+    assert told == [("x", "new", "switched off by the site file"), ("y", "new", "not judged")]
 
 
 def test_an_unreached_host_has_a_state_and_no_fixed_findings():
