@@ -154,8 +154,10 @@ def told(problem: click.ClickException) -> str:
     ctx = getattr(problem, "ctx", None)
     see = f": see {ctx.command_path} --help" if ctx else ""
     if isinstance(problem, click.NoSuchOption):
-        near = [name for name in problem.possibilities or () if name.startswith("--")][:2]
-        return f"no such option {problem.option_name}" + (f": did you mean {' or '.join(near)}?" if near else see)
+        from nodetune.cli import hints  # here: only mistakes want them
+
+        hint = hints.option(problem)
+        return f"no such option {problem.option_name}" + (f": {hint}" if hint else "")
     return text[:1].lower() + text[1:] + see * isinstance(problem, click.MissingParameter)
 
 

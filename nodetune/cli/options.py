@@ -123,6 +123,11 @@ class SelectionOptions:
     def built(self) -> Selection:
         """Return what they say. Raise yaml_lines.FileError."""
         profile.named(self.profiles)
+        if self.select or self.ignore:
+            from nodetune.cli import hints  # most runs select no checks
+
+            hints.expect_patterns("-s", self.select)
+            hints.expect_patterns("--ignore", self.ignore)
         return Selection(self.profiles, _site(self.site), self.select, self.ignore, files=self.site)
 
 

@@ -182,8 +182,18 @@ class Saved:
         """Return host → its file, and the hosts without one. Raise document.FactsError or InventoryError."""
         found = document.files(self.path)
         if self.targets is not None:
-            return whose(found, [each.name for each in self.targets])
+            files, missing = whose(found, [each.name for each in self.targets])
+            if not files:
+                self._require_inventory()
+            return files, missing
         return whose(found, None if self.limit is None else self._limited([each.stem for each in found]))
+
+    def _require_inventory(self) -> None:
+        """Raise InventoryError if what was given is one name, which neither an inventory nor a file has."""
+        from nodetune.hosts.inventory import selection
+
+        if self.spec and selection.is_one_name(self.spec) and selection.find(self.spec) is None:
+            raise selection.InventoryError(f"{selection.unknown(self.spec)}, and {self.path} has no file for it")
 
     def _limited(self, hosts: list[str]) -> list[str]:
         from nodetune.hosts import patterns

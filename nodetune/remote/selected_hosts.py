@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import socket
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from nodetune.foundation import text
 from nodetune.hosts.connection_options import ConnectionOptions
@@ -24,7 +22,7 @@ def selected_hosts(connection: ConnectionOptions, detail: Callable[[str], None])
     if spec:
         read = f"{path}: read in {time.monotonic() - began:.1f} s" if path else f"{spec}: host names"
         detail(f"inventory {read}; {text.count(len(found), 'host')} selected")
-    if connection.transport not in ("slurm", "local") and re.fullmatch(r"[\w.-]+", spec) and path is None:
+    if connection.transport not in ("slurm", "local") and selection.is_one_name(spec) and path is None:
         for target in found[:1]:
             _require_host(target)
     return found
@@ -38,7 +36,7 @@ def _require_host(target: Target) -> None:
         socket.getaddrinfo(target.address, None)
     except socket.gaierror as problem:
         if problem.errno in (socket.EAI_NONAME, socket.EAI_NODATA):
-            raise InventoryError(_unknown(target.name)) from None
+            raise InventoryError(selection.unknown(target.name)) from None
     except (OSError, UnicodeError):
         return
 
@@ -52,12 +50,3 @@ def _is_configured(target: Target) -> bool:
     except UnreachableError:
         return True  # the connection says why
     return settings.host != settings.name or bool(settings.one("proxyjump") or settings.one("proxycommand"))
-
-
-def _unknown(name: str) -> str:
-    known = selection.known()
-    near = text.alike(name, known, 1)
-    looked = f"looked in {Path('inventories').absolute()}; nodetune init writes an example"
-    there = f"{looked}; inventories: {', '.join(known)}" if known else looked
-    asks = f": did you mean -i {near[0]}?" if near else ""
-    return f"no inventory or host is named {text.plain(name)!r}{asks} ({there})"

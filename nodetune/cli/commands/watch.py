@@ -32,7 +32,7 @@ def command(request: WatchRequest, output_format: str, output: Path | None) -> i
 
     Reads counters of GPUs (NVML's GPM, without DCGM), processes and hosts, and changes nothing. Other users' processes
     are visible to root alone (-b).
-    Exit code: 0 every job uses its GPUs, 1 some do not, 2 usage, 3 a host or GPU could not be judged.
+    Exit code: 0 every job uses its GPUs, 1 some do not, 2 usage, 3 a host or GPU could not be judged, or no host has GPUs.
     """
     from nodetune.report import watch_metrics
     from nodetune.report.text import watch as report

@@ -13,7 +13,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,13 @@ ANSIBLE_CFG = Path("ansible.cfg")
 
 ENDING = re.compile(r"\.(ya?ml|ini|json|toml)$")
 """Endings of file names that host names do not have."""
+
+
+FACTS = re.compile(rb'"schema":\s*"nodetune\.facts/')
+FIRST = 1 << 16
+"""Bytes of a file that name its schema."""
+
+MOST_SEEN = 20
 
 
 def read(path: Path, typed: str = "/", vault: Vault | None = None, named_by: str = "") -> tuple[list[Target], Groups]:
@@ -120,6 +127,9 @@ def _settings(named_by: str) -> Iterator[dict[str, str]]:
 
 def _checked(path: Path, answer: programs.Answer, named_by: str) -> programs.Answer:
     """Return an answer with hosts in it. Raise InventoryError."""
+    if ("source" in answer or "error" in answer or not answer["hosts"]) and _has_facts(path):
+        name = programs.short(path)
+        raise InventoryError(f"{name} has saved facts and is no inventory: did you mean --facts {name}?")
     if "source" in answer:
         raise InventoryError(data_only.explained(strict.message(**answer), named_by))
     if "error" in answer:
@@ -131,6 +141,18 @@ def _checked(path: Path, answer: programs.Answer, named_by: str) -> programs.Ans
         if text.plain(name) != name:
             raise InventoryError(f"{path}: {text.plain(name, 60)!r} is not a host name: is this file an inventory?")
     return answer
+
+
+def _has_facts(path: Path) -> bool:
+    """Return whether this is a file of saved facts, or a folder with some."""
+    files = sorted(path.glob("*.json"))[:MOST_SEEN] if path.is_dir() else [path]
+    with suppress(OSError):
+        for each in files:
+            if each.is_file():
+                with each.open("rb") as stream:
+                    if FACTS.search(stream.read(FIRST)):
+                        return True
+    return False
 
 
 def _target(host: Mapping[str, Any]) -> Target:

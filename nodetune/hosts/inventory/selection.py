@@ -65,7 +65,7 @@ def find(spec: str) -> Path | None:
         raise InventoryError("--inventory is empty: give a name, a path or host names")
     if is_there(spec):
         return Path(spec)
-    if re.fullmatch(r"[\w.-]+", spec):
+    if is_one_name(spec):
         for folder in _folders():
             for name in (spec, f"{spec}.yml", f"{spec}.yaml", f"{spec}.ini"):
                 if (folder / name).exists():
@@ -83,6 +83,21 @@ def is_there(spec: str) -> bool:
     with suppress(OSError):
         return "," not in spec and Path(spec).exists()
     return False
+
+
+def is_one_name(spec: str) -> bool:
+    """Return whether `spec` may be the name of an inventory, or of one host."""
+    return bool(re.fullmatch(r"[\w.-]+", spec))
+
+
+def unknown(name: str) -> str:
+    """Return the message for a name that neither an inventory nor a host has."""
+    there = known()
+    near = plain_text.alike(name, there, 1)
+    looked = f"looked in {Path('inventories').absolute()}; nodetune init writes an example"
+    looked = f"{looked}; inventories: {', '.join(there)}" if there else looked
+    asks = f": did you mean -i {near[0]}?" if near else ""
+    return f"no inventory or host is named {plain_text.plain(name)!r}{asks} ({looked})"
 
 
 def known() -> list[str]:

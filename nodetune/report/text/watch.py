@@ -84,4 +84,4 @@ def summary(watched: Sequence[WatchedHost]) -> str:
     verdicts = ", ".join(f"{number} {TITLES[name]}" for name, number in counted["verdicts"].items() if number)
     gpus = text.count(counted["gpus"], "GPU")
     hosts = text.count(counted["hosts"], "host")
-    return f"{gpus} on {hosts}: {verdicts}" if verdicts else f"{gpus} on {hosts}"
+    return f"{gpus} on {hosts}: {verdicts or 'nothing to watch'}"

@@ -32,9 +32,9 @@ def run(request: WatchRequest, show: Show) -> list[WatchedHost]:
 
 
 def exit_code(watched: Iterable[WatchedHost]) -> int:
-    """Return 3 if a host or GPU could not be judged, 1 if a job does not use its GPU well, else 0."""
+    """Return 3 if a host or GPU could not be judged or there is no GPU, 1 if a job does not use its GPU well, else 0."""
     found = list(watched)
-    if not all(each.is_complete for each in found):
+    if not all(each.is_complete for each in found) or not any(each.gpus for each in found):
         return INCOMPLETE
     return FINDINGS if any(gpu.judged.wasted for each in found for gpu in each.gpus) else OK
 

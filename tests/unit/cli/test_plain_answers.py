@@ -56,6 +56,14 @@ def commands(found=group, words=()):
         ("profile show trainin", "unknown profile 'trainin': did you mean 'training'?"),
         ("audit -i nope.ini", "no such file or folder: nope.ini"),
         ("audit -i 'gpu[003-001]'", "'gpu[003-001]' is not a valid node set (bad range): write"),
+        ("audit -s gpu,memory", "-s gpu,memory: one value each: -s gpu -s memory"),
+        ("plan --ignore 'gpu memory'", "--ignore gpu --ignore memory"),
+        ("audit -s critical,high", "--fail-on high is about severities"),
+        ("audit -s by-hand", "nodetune explain --section by-hand is about a section"),
+        ("audit --host gpu1", "no such option --host: did you mean -l (some hosts of the inventory) or -i ("),
+        ("plan --nodes gpu1", "no such option --nodes: did you mean -l ("),
+        ("apply --facts a.json", "apply changes hosts and takes no saved facts: nodetune plan --facts shows"),
+        ("verify --facts a.json", "no such option --facts: audit, plan and explain take saved facts"),
     ],
 )
 def test_what_was_typed_wrong_gets_a_clear_answer(words, hint):

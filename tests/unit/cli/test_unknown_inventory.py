@@ -1,5 +1,8 @@
 """A name that is neither an inventory nor a host: said before anything is connected."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from nodetune.cli.main import group
@@ -14,6 +17,15 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     return tmp_path
+
+
+@pytest.fixture
+def saved(here):
+    folder = Path("evidence")
+    folder.mkdir()
+    facts = {"about": {"time": 1}, "failed": {}, "host": "gpu1", "schema": "nodetune.facts/1", "facts": {}}
+    (folder / "gpu1.json").write_text(json.dumps(facts))
+    return folder
 
 
 def refused(*words):
@@ -48,6 +60,25 @@ def test_a_name_that_openssh_knows_is_a_host(here, capsys):
     (here / "hosts.yml").write_text(f'all: {{hosts: {{{NAME}: {{ansible_ssh_common_args: "-F {config}"}}}}}}\n')
     group.main(["audit", "-i", "hosts.yml", "--timeout", "5"], prog_name="nodetune", standalone_mode=False)
     assert "no inventory and no host" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [["audit"], ["plan"], ["explain", "--section", "broken"], ["watch"]])
+def test_a_name_of_nothing_is_refused_with_a_folder_of_facts(here, saved, command):
+    assert refused(*command, "--facts", str(saved), "-i", NAME).endswith(f"and {saved} has no file for it")
+
+
+@pytest.mark.parametrize("command", [["audit"], ["plan"], ["apply", "--dry-run"]])
+def test_saved_facts_are_no_inventory(here, saved, command):
+    for place in ("evidence", "evidence/gpu1.json"):
+        assert refused(*command, "-i", place) == (
+            f"{place} has saved facts and is no inventory: did you mean --facts {place}?"
+        )
+
+
+def test_a_folder_without_hosts_or_facts_is_said_to_have_no_hosts(here):
+    (here / "other").mkdir()
+    (here / "other" / "a.yml").write_text("all: {hosts: {}}")
+    assert "lists no hosts" in refused("audit", "-i", "other")
 
 
 def test_saved_facts_need_no_host_of_that_name(here):

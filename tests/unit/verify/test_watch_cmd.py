@@ -59,6 +59,17 @@ def test_a_host_that_cannot_be_read_makes_the_watch_incomplete(saved):
     assert "gpu002 GPUs  NVML: the NVIDIA driver is not loaded" in done.stdout
 
 
+def test_a_watch_without_any_gpu_is_incomplete_and_says_why(saved):
+    none = {"watch.gpus": {"absent": "no NVML library (libnvidia-ml.so.1) on this host"}}
+    done = watch(saved(login1=none))
+    assert done.returncode == 3
+    assert done.stdout.splitlines() == [
+        "login1  no NVML library (libnvidia-ml.so.1) on this host",
+        "0 GPUs on 1 host: nothing to watch",
+    ]
+    assert watch(saved(login1=none, gpu001=("h100-x2", "training"))).returncode == 0
+
+
 def test_facts_without_a_watch_are_incomplete():
     done = nodetune("watch", "--facts", "h200-x4")
     assert (done.returncode, done.stderr) == (3, "")
