@@ -234,7 +234,7 @@ def seen(result: HostResult, found: Finding) -> str:
 
 
 def compliant(result: HostResult) -> bool:
-    """Return whether every check that applies to a host was judged and none failed."""
+    """Return whether every check that applies to a host was judged and none failed but for waived ones."""
     return result.state == "ok" and not any(found.status in ("fail", "unknown") for found in result.findings)
 
 

@@ -120,7 +120,8 @@ def command(
     With several hosts, the audit also compares versions, settings, links and counters between hosts that should be
     identical.
 
-    Changes nothing on any host. Exit code: 0 compliant, 1 findings, 2 usage, 3 incomplete.
+    Changes nothing on any host. Exit code: 0 nothing at or above --fail-on, 1 findings, 2 usage,
+    3 incomplete.
     """
     selection = run.compared(request)
     asked = proposed_options.text(request.connection, request.facts_path, selection)

@@ -250,7 +250,7 @@ class Columns:
 
 def _wrapped(told: str, first: int, width: int, most: int) -> list[str]:
     """Return the rows of a text. No address, command or number is parted; the last row may be cut."""
-    if first < LEAST:
+    if first < min(LEAST, cell_len(told)):
         return ["", cut(told, width)]
     places = [0, *breaks(told, first, width), len(told)]
     rows = [told[here:there].rstrip() for here, there in pairwise(places)]

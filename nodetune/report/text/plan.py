@@ -85,6 +85,7 @@ class Printer:
         for section in report.sections:
             self._section(section, shown[section.name], columns)
         self._left_out()
+        self._waived(results)
         lost = [(each.state, each.host, each.message) for each in results if each.state != "ok"]
         if lost:
             self._out.gap()
@@ -175,6 +176,17 @@ class Printer:
         if over:
             told = f"{plain_text.count(over, 'step')} with more disruption: --max-disruption allows more"
             self._out.line(("left out ", "yellow"), told)
+
+    def _waived(self, results: Iterable[HostResult]) -> None:
+        """Print the findings that have a fix and are not planned because a site file waives them."""
+        every = ((result.host, found) for result in results for found in result.findings)
+        waived = by_key(
+            ((found.check, found.reason), host) for host, found in every if found.status == "waived" and found.fix
+        )
+        if waived:
+            self._out.gap()
+        for (check, reason), hosts in waived.items():
+            self._out.line(("waived   ", "dim"), self._where(hosts), (check, "bold"), f"  {plain_text.plain(reason)}")
 
     def _where(self, hosts: list[str]) -> str:
         return "" if len(self._plans) == 1 else f"{named(hosts)}  "

@@ -292,3 +292,15 @@ def test_a_diff_says_what_the_site_file_waives_and_switches_off(cli, site, tmp_p
     assert "off medium gpu-driver-vulnerable h200-x4" in told
     assert "→ switched off by the site file" in told
     assert "1 host compared; findings: 1 waived, 1 off" in told
+
+
+@pytest.mark.parametrize("command", [["plan"], ["apply", "--dry-run"]])
+def test_a_waived_finding_is_not_planned_and_its_reason_is_named(cli, site, command):
+    given = site("""
+    add: [{id: site-panic, sysctl: kernel.panic, accept: 7777, set: 7777}]
+    waivers:
+      - {id: site-panic, hosts: "*", reason: the vendor wants it, owner: ops, until: 2999-01-31}
+    """)
+    said = cli(*command, "--site", given, "-s", "site-panic").output
+    assert "0 steps on 0 hosts; 0 findings need manual work." in said
+    assert "waived   site-panic  the vendor wants it (ops, until 2999-01-31)" in said

@@ -212,7 +212,7 @@ def test_the_summary_says_how_many_hosts_are_compliant():
 
 def test_of_a_plan_one_is_one():
     fixable, manual = finding(fix=Fix("sysctl", "a.b", 1, "none")), finding("edac", manual="Replace the DIMM.")
-    for number, told in ((1, "1 step on 1 host; 1 finding needs"), (2, "2 steps on 2 hosts; 1 finding needs")):
+    for number, told in ((1, "1 step on 1 host; 1 finding needs"), (2, "2 steps on 2 hosts; 2 findings need")):
         found = [result(f"gpu{each}", fixable, manual) for each in range(number)]
         stream = io.StringIO()
         text_plan.print_plan(stream, [plan.HostPlan(each, (fixable,)) for each in found])
