@@ -43,13 +43,17 @@ def print_prepared(stream: TextIO, prepared: PreparedInstall, asked: str, *, tim
 def print_diff(stream: TextIO, prepared: PreparedInstall, asked: str) -> None:
     """Print what an install would gate. `asked` are the options that select the hosts."""
     print_not_reached(stream, prepared.lost, asked)
-    out, bare = Lines(console(stream)), [node.name for node in prepared.nodes if not node.policy]
-    if bare:
-        out.line(("no guard on ", "cyan"), (nodeset.fold(bare), "bold"))
+    print_bare(stream, prepared.nodes)
     print_differences(stream, prepared.differences)
     print_failing(stream, prepared.nodes)
     if prepared.nodes and not prepared.differs:
-        out.line("an install would not change any gating check")
+        Lines(console(stream)).line("an install would not change any gating check")
+
+
+def print_bare(stream: TextIO, nodes: Iterable[GuardedNode]) -> None:
+    """Print the nodes without a guard."""
+    if bare := [node.name for node in nodes if not node.policy]:
+        Lines(console(stream)).line(("no guard on ", "cyan"), (nodeset.fold(bare), "bold"))
 
 
 def print_install_dry_run(stream: TextIO, prepared: PreparedInstall, report: GuardReport, *, lines: bool) -> None:

@@ -152,3 +152,13 @@ def test_an_install_says_where_nothing_calls_the_guard(facts, timer, says):
     told = " ".join(stream.getvalue().split())
     assert told.startswith(says)
     assert bool(told) == bool(says)
+
+
+def test_an_uninstall_names_the_nodes_without_a_guard():
+    bare, guarded = GuardedNode(probed("")), GuardedNode(probed(""))
+    guarded.policy = {"mode": "observe"}
+    stream = io.StringIO()
+    text_guard.print_bare(stream, [bare, guarded])
+    assert stream.getvalue() == f"no guard on {bare.name}\n"
+    text_guard.print_bare(stream, [guarded])
+    assert stream.getvalue().count("\n") == 1

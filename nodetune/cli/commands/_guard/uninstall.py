@@ -35,6 +35,7 @@ def command(request: UninstallRequest, dry_run: bool, yes: bool) -> int:
     hosts = uninstall.prepare(request, Terminal())
     asked = proposed_options.text(request.connection)
     guard.print_not_reached(sys.stdout, hosts.lost, asked)
+    guard.print_bare(sys.stdout, hosts.nodes)
     guard.print_drained(sys.stdout, *uninstall.drained(hosts), asked)
     if dry_run:
         would = uninstall.dry_run(request, hosts)
