@@ -11,8 +11,10 @@ import struct
 import time
 
 from . import process_time
+from .worker import prctl
 
 POLL_SECONDS = 0.01
+PR_SET_NAME = 15
 LONGEST_NAME = 15
 """Characters of a process name that the kernel keeps."""
 STUCK = "D"
@@ -74,11 +76,11 @@ def own_name():
 
 
 def call_ourselves(name):
-    handle = os.open("/proc/self/comm", os.O_WRONLY)
-    try:
-        os.write(handle, name.encode("utf-8", "replace")[:LONGEST_NAME])
-    finally:
-        os.close(handle)
+    """Set the name of this process, also where /proc is read-only."""
+    import ctypes  # here: see worker.prctl
+
+    text = ctypes.create_string_buffer(name.encode("utf-8", "replace")[:LONGEST_NAME])
+    prctl(PR_SET_NAME, ctypes.addressof(text))
 
 
 def hold(lock):

@@ -35,7 +35,7 @@ def _hindrance():
     if read.find_tool("ipmitool") is None:
         return read.absent("ipmitool is not installed: the BMC was not asked")
     if not os.access(read.ROOT + DEVICE, os.R_OK | os.W_OK):
-        return read.unread(DEVICE + ": permission denied: needs root (--become)")
+        return read.unread(read.lacks(DEVICE + ": permission denied"))
     return None
 
 

@@ -4,6 +4,7 @@ import os
 import platform
 import re
 
+from nodetune.onhost import host_root
 from . import read
 
 BIN = "/usr/bin"
@@ -87,6 +88,11 @@ def _virtual():
 def _in_container():
     """Return whether we run in a container. Virtual machines made from a container image keep its marks."""
     marked = read.exists("/.dockerenv") or read.exists("/run/.containerenv") or read.text_or("/run/systemd/container")
-    spaces = [read.link_name("/proc/self/ns/" + kind) for kind in sorted(FIRST_NAMESPACES)]
+    spaces = [_namespace(kind) for kind in sorted(FIRST_NAMESPACES)]
     first = ["{}:[{}]".format(kind, number) for kind, number in sorted(FIRST_NAMESPACES.items())]
     return bool(marked) and spaces != first
+
+
+def _namespace(kind):
+    """Return the namespace of the host's first process; of this one, if that is hidden."""
+    return read.link_name("{}/ns/{}".format(host_root.PROCESS, kind)) or read.link_name("/proc/self/ns/" + kind)

@@ -9,6 +9,7 @@ import fnmatch
 import os
 import re
 
+from nodetune.onhost import host_root
 from . import limit_files, processes, read, services
 
 PROC_NAMES = {
@@ -45,7 +46,7 @@ def _running():
     try:
         found = processes.running()
     except OSError:
-        return read.unread("/proc hides other users' processes: needs root (--become)")
+        return read.unread(read.lacks("/proc hides other users' processes"))
     daemons = {name: processes.daemon(found[name]) for name in LAUNCHERS if name in found}
     return {name: read.tried(process_limits, pid) for name, pid in daemons.items()}
 
@@ -255,7 +256,7 @@ def _most(item):
 
 def _shm():
     """Return the tmpfs at /dev/shm: {"size_bytes", "free_bytes", "options"}. A memory file system cannot hang."""
-    rows = [line.split() for line in read.text_or("/proc/mounts").splitlines()]
+    rows = [line.split() for line in read.text_or(host_root.PROCESS + "/mounts").splitlines()]
     mounted = [row for row in rows if row[1:2] == ["/dev/shm"]]
     if not mounted:
         return read.absent("nothing is mounted at /dev/shm")

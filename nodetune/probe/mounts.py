@@ -6,9 +6,9 @@ that cannot hang is reported first, and each mount is reported as silent before 
 
 import os
 
+from nodetune.onhost import host_root
 from . import mount_files, read
 
-MOUNTINFO = "/proc/self/mountinfo"
 LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs")
 EXT = ("ext2", "ext3", "ext4")
 NFS = ("nfs", "nfs4")
@@ -40,8 +40,9 @@ SILENT = "does not answer"
 
 
 def collect(names, step):
-    step(MOUNTINFO)
-    everything = mounts(read.text(MOUNTINFO))
+    mountinfo = host_root.PROCESS + "/mountinfo"
+    step(mountinfo)
+    everything = mounts(read.text(mountinfo))
     points = {place: seen for place, seen in everything.items() if seen["type"] in LOCAL + NFS + PARALLEL}
     disks = {place: _disk(seen) for place, seen in points.items()}
     yield "points", read.value({place: dict(seen, **_described(disks[place])) for place, seen in points.items()})
@@ -68,7 +69,7 @@ def collect(names, step):
 
 
 def mounts(content):
-    """Return {mount point: its mount} from /proc/self/mountinfo.
+    """Return {mount point: its mount} from mountinfo.
 
     A later mount hides an earlier one at the same place. Of several bind mounts of a file system, one is kept: the one
     that shows its root, else the first.

@@ -20,7 +20,7 @@ def _daemons():
     try:
         pids = processes.running().get(CONTROL, [])
     except FileNotFoundError:
-        return read.unread("/proc hides other users' processes: needs root (--become)")
+        return read.unread(read.lacks("/proc hides other users' processes"))
     return read.value([_daemon(pid) for pid in pids if _environment(pid) is not None])
 
 

@@ -106,7 +106,7 @@ def _device_users():
     It works even if NVML does not answer.
     """
     if os.getuid() and not read.ROOT:
-        return read.unread("the users of the GPUs' devices: needs root (--become)")
+        return read.unread(read.lacks("the users of the GPUs' devices"))
     found = []
     for pid in filter(str.isdigit, read.names_in("/proc")):
         name = read.text_or("/proc/{}/comm".format(pid))

@@ -185,7 +185,7 @@ def _parse_configuration(handle):
     place = _express_capability(handle, head)
     if place is None:
         if not os.pread(handle, 4, UNPRIVILEGED):
-            hidden = read.unread("PCI configuration space: permission denied: needs root (--become)")
+            hidden = read.unread(read.lacks("PCI configuration space: permission denied"))
             return answers, hidden, hidden
         plain = read.absent("not a PCI Express device")
         return answers, plain, plain

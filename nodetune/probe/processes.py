@@ -88,7 +88,7 @@ def counts():
     try:
         return read.value({name: len(pids) for name, pids in running().items()})
     except FileNotFoundError:
-        return read.unread("/proc hides other users' processes: needs root (--become)")
+        return read.unread(read.lacks("/proc hides other users' processes"))
 
 
 def cmdline(pid):

@@ -5,7 +5,7 @@ import os
 import re
 import stat
 
-from nodetune.onhost import command
+from nodetune.onhost import command, host_root
 
 ROOT = ""
 """Prefix of every path: tests use it to plant faults in their own tree."""
@@ -41,8 +41,13 @@ def why(problem):
     """Describe an OSError for reports, with a hint."""
     number = getattr(problem, "errno", None)
     if number in (errno.EACCES, errno.EPERM):
-        return "permission denied: needs root (--become)"
+        return lacks("permission denied")
     return (problem.strerror or str(problem)).lower()
+
+
+def lacks(refused):
+    """Describe what was refused, with the privilege that is missing."""
+    return "{}: {}".format(refused, host_root.missing_privilege())
 
 
 def text(path, longest=LONGEST):

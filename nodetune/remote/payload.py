@@ -23,6 +23,15 @@ NONCE = b"<nonce of this run>"
 
 EMIT = "from nodetune.probe import main\nmain.emit(ASKED, NONCE, SECONDS, {most!r})\n"
 
+IN_POD = """import ctypes, importlib, subprocess, encodings.ascii, encodings.latin_1
+for name in SOURCES:
+    importlib.import_module(name)
+from nodetune.onhost import in_pod
+from nodetune.probe import main
+sys.exit(in_pod.run(lambda: main.emit(ASKED, NONCE, SECONDS, {most!r}), {whole!r}))
+"""
+"""Everything is imported before the root of the host becomes that of the program."""
+
 # Every Python since 2.6 can read this much; one that is too old says so in a frame instead of a traceback.
 _HEAD = """import sys, zlib, base64
 if sys.version_info < (3, 6):
@@ -139,12 +148,23 @@ def script(asked: Mapping[str, list[str]], seconds: float, most: float = 0.0) ->
     return cached.replace(NONCE, nonce.encode("ascii")), nonce
 
 
+def script_in_pod(
+    asked: Mapping[str, list[str]], seconds: float, most: float = 0.0, whole: float = 60.0
+) -> tuple[bytes, str]:
+    """Return the script for a pod that can see its host, for live_session.STARTER. `whole`: the seconds after which it ends itself."""
+    nonce = secrets.token_hex(8)
+    entry = IN_POD.format(most=most, whole=whole)
+    cached = probing(PROBE, json.dumps(dict(asked)), seconds, entry, with_imports(ONHOST, ["in_pod"]))
+    return by_length(cached.replace(NONCE, nonce.encode("ascii"))), nonce
+
+
 @lru_cache(maxsize=8)  # thousands of hosts are asked for the same
-def probing(folder: Path, asked: str, seconds: float, entry: str) -> bytes:
-    """Return the script that probes the families in `asked` (JSON); `entry` is the code at its end."""
+def probing(folder: Path, asked: str, seconds: float, entry: str, more: tuple[Module, ...] = ()) -> bytes:
+    """Return the script that probes the families in `asked` (JSON); `entry` is the code at its end, which needs `more`."""
     place = NONCE.decode("ascii")
     given = f"ASKED = {asked}\nNONCE = {place!r}\nSECONDS = {seconds!r}\n"
-    return _script(with_imports(folder, ("main", *json.loads(asked))), place, given, entry)
+    modules = {*with_imports(folder, ("main", *json.loads(asked))), *more}
+    return _script(tuple(sorted(modules)), place, given, entry)
 
 
 def relay(nonce: str) -> str:

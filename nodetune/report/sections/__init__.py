@@ -45,7 +45,12 @@ MOST_WORST = 10
 COMPARE = ("audit", "explain")
 """Commands that compare hosts with each other."""
 
-REASONS = ("permission denied: needs root (--become)", NOT_COLLECTED, "not collected: the probe's time was over")
+REASONS = (
+    "permission denied: needs root (--become)",
+    "permission denied: the pod is not privileged",
+    NOT_COLLECTED,
+    "not collected: the probe's time was over",
+)
 """Reasons that follow the name of a fact or a file: without it, equal causes fold."""
 
 Member = tuple[HostResult, Finding]

@@ -186,7 +186,7 @@ def mountinfo(host, mounts):
         number, kind, source, options = told.split()
         lines.append(f"30 1 {number} / {place} rw,{options} - {kind} {source} rw")
     host.files["/proc/self/mountinfo"] = "\n".join(lines)
-    host.files["/proc/mounts"] = "tmpfs /dev/shm tmpfs rw,nosuid,nodev 0 0"
+    host.files["/proc/self/mounts"] = "tmpfs /dev/shm tmpfs rw,nosuid,nodev 0 0"
     for place in mounts:
         host.files.setdefault(place if place != "/" else "/lost+found", None)
     host.files.setdefault("/dev/shm", None)

@@ -252,12 +252,12 @@ def test_this_very_process_has_limits():
 
 
 def test_shared_memory_is_measured_where_it_is_mounted(tree, collect):
-    tree({"/proc/1/comm": "init", "/dev/shm/": None, "/proc/mounts": "tmpfs /dev/shm tmpfs rw,size=8g 0 0\n"})
+    tree({"/proc/1/comm": "init", "/dev/shm/": None, "/proc/self/mounts": "tmpfs /dev/shm tmpfs rw,size=8g 0 0\n"})
     shm = collect("limits")["limits.shm"]["value"]
     assert shm["size_bytes"] > 0
     assert shm["options"] == ["rw", "size=8g"]
 
 
 def test_no_shared_memory_is_absent(tree, collect):
-    tree({"/proc/1/comm": "init", "/proc/mounts": "proc /proc proc rw 0 0\n"})
+    tree({"/proc/1/comm": "init", "/proc/self/mounts": "proc /proc proc rw 0 0\n"})
     assert "absent" in collect("limits")["limits.shm"]
