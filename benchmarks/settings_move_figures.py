@@ -8,8 +8,10 @@ import contextlib
 import json
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
+import time
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +28,8 @@ SIZE = 128 << 20
 FIRST = ("nice", "-n", "-20")
 """Before whatever else works on this machine, which would hide the difference."""
 SYSTEM = Path("/sys/devices/system")
+HEAD_START = 5
+"""Seconds until a program that runs meanwhile is at work."""
 WITHOUT = "import ctypes, os, sys; ctypes.CDLL(None).prctl(41, 1, 0, 0, 0); os.execv(sys.argv[1], sys.argv[1:])"
 WITHOUT_HUGE_PAGES = (sys.executable, "-c", WITHOUT)
 """Before a program that gets no huge pages (PR_SET_THP_DISABLE), as if `enabled` were never, for it alone."""
@@ -181,6 +185,60 @@ def nccl_protocol(folder):
     yield "NCCL_PROTO LL → NCCL's choice, two ranks on one GPU", {"NCCL_PROTO": "LL"}, {}, act, ["all_reduce"]
 
 
+def two_gpus(_folder):
+    asked = {"sizes": [256 << 20], "collectives": ["all_reduce"], "in_place": False, "repeats": 3, "latency_sizes": []}
+
+    def act(name, value):
+        return measured(name, ("env", *value), **asked)
+
+    yield "NCCL_P2P_DISABLE=1 → not set", ("NCCL_P2P_DISABLE=1",), (), partial(act, "nccl"), ["all_reduce"]
+    channels = ("NCCL_MIN_CTAS=64",)
+    yield "NCCL_MIN_CTAS=64 → not set", channels, (), partial(act, "nccl_overlap"), ["gemm_with_all_reduce"]
+
+
+@contextlib.contextmanager
+def at_work(commands):
+    """Have these programs run meanwhile."""
+    running = [
+        subprocess.Popen(each, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT) for each in commands
+    ]
+    try:
+        time.sleep(HEAD_START if running else 0)
+        yield
+    finally:
+        for each in running:
+            each.kill()
+            each.wait()
+
+
+def busy_cpus(_folder):
+    def act(value):
+        with at_work([(sys.executable, "-c", "while True: pass")] * value):
+            return measured("gpu_latency", gpus=[0])
+
+    yield "a program on each CPU, or none", os.cpu_count() or 1, 0, act, ["launch", "launch_pipelined", "launch_graph"]
+
+
+def shared_gpu(_folder):
+    def neighbour(name, **options):
+        return sys.executable, "-m", "nodetune.measurements", name, json.dumps({"gpus": [0], **options}), "300"
+
+    def act(name, options, others, value):
+        with at_work([others] * value):
+            return measured(name, **{"gpus": [0], **options})
+
+    product = neighbour("gpu_load", seconds=200)
+    copies, both = neighbour("gpu_copy", repeats=10**6), neighbour("gpu_p2p", gpus=[0, 1], repeats=10**6)
+    for name, metric, options, others, does in (
+        ("gemm", "bf16", {}, product, "computes on the GPU"),
+        ("gpu_load", "tflops", {"seconds": 5}, product, "computes on the GPU"),
+        ("gpu_memory", "device_copy", {}, product, "computes on the GPU"),
+        ("gpu_copy", "h2d", {}, copies, "copies to the GPU"),
+        ("gpu_p2p", "p2p", {"gpus": [0, 1]}, both, "copies between both GPUs"),
+    ):
+        yield f"another program {does}, or none", 1, 0, partial(act, name, options, others), [metric]
+
+
 def governor(_folder):
     missing = "no cpufreq: a virtual machine has no governor and no clock to read"
     with switches("cpu/cpu*/cpufreq/scaling_governor", missing) as switch:
@@ -195,6 +253,7 @@ def governor(_folder):
 CASES = (
     *(read_ahead, dirty_limit, synchronous, scheduler, windows, far_away, loss),
     *(huge_pages, isolation, idle_states, far_memory, governor, nccl_protocol),
+    *(two_gpus, busy_cpus, shared_gpu),
 )
 ELSEWHERE = {
     "slurm_binding": "tests/integration/slurm/test_slurm_binding.py shows it on a real Slurm; bandwidth needs two NUMA nodes",
