@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import datetime
+import statistics
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TextIO
 
+from nodetune import checks
+from nodetune.api.model import SEVERITIES
+from nodetune.checks import fleet_comparisons
 from nodetune.foundation import text
 from nodetune.history import kinds, story, trends
-from nodetune.history.points import Change, Drain
+from nodetune.history.points import DAY, Change, Drain, Point
 from nodetune.history.story import Series, Story
 from nodetune.history.trends import Trend
-from nodetune.report.text.lines import Lines, console
+from nodetune.report.text.lines import STYLE, Lines, console
 
 MOST_CHANGES = 40
 MOST_SERIES = 30
 MOST_HOSTS = 40
+SEVERITY = 10
+RANK = {name: number for number, name in enumerate(("", *SEVERITIES))}
 
 
 def print_fleet(stream: TextIO, hosts: Sequence[tuple[str, int]], found: Sequence[Trend]) -> None:
     """Print the trends, and the hosts with the time of their last look."""
     out = Lines(console(stream))
-    _trends(out, found)
-    _title(out, text.count(len(hosts), "host"))
+    if found:
+        _trends(out, found)
+        out.gap()
+    out.line((text.count(len(hosts), "host"), "bold"), "" if found else ", no trends")
     for host, at in hosts[:MOST_HOSTS]:
         out.line(f"{text.plain(host)}  last look {moment(at)}", indent="  ")
     _more(out, len(hosts) - MOST_HOSTS, "host")
@@ -32,7 +41,9 @@ def print_host(stream: TextIO, told: Story) -> None:
     """Print what changed on a host, which findings came and went, and the numbers that moved."""
     out = Lines(console(stream))
     out.line((text.plain(told.host), "bold"))
-    _trends(out, told.trends)
+    if told.trends:
+        out.gap()
+        _trends(out, told.trends)
     _changes(out, told.changes)
     _findings(out, told.findings)
     _series(out, told.series)
@@ -56,9 +67,8 @@ def _more(out: Lines, left: int, what: str) -> None:
 
 
 def _trends(out: Lines, found: Iterable[Trend]) -> None:
-    for number, each in enumerate(found):
-        if not number:
-            _title(out, "TRENDS")
+    out.line(("TRENDS", "bold"))
+    for each in found:
         out.line(trends.sentence(each), indent="  ", hang="    ")
 
 
@@ -81,13 +91,24 @@ def _findings(out: Lines, found: Sequence[Drain]) -> None:
     if not found:
         return
     _title(out, "FINDINGS")
-    for each in found:
-        last = each.last
+    severity_of = {each.finding: _severity(each.finding) for each in found}
+    ranked = sorted(found, key=lambda each: (each.last.gone is not None, -RANK[severity_of[each.finding]]))
+    for each in ranked:
+        last, severity = each.last, severity_of[each.finding]
         now = (
             f"since {moment(last.since)}" if last.gone is None else f"from {moment(last.since)} to {moment(last.gone)}"
         )
         often = f", came {each.times} times, once in {text.span(each.between)}" if each.between else ""
-        out.line(f"{text.plain(each.finding)}  {now}{often}", indent="  ", hang="    ")
+        named = f"{text.plain(each.finding)}  {now}{often}"
+        out.line((f"{severity:<{SEVERITY}}", STYLE.get(severity, "")), named, indent="  ", hang="    ")
+
+
+def _severity(finding: str) -> str:
+    """Return the severity of a check or comparison between hosts as it comes with nodetune; empty for a site's own."""
+    if finding in checks.catalogue():
+        return checks.load(finding).severity
+    compared = fleet_comparisons.every().get(finding)
+    return compared.severity if compared else ""
 
 
 def _series(out: Lines, found: Sequence[Series]) -> None:
@@ -105,7 +126,29 @@ def _series(out: Lines, found: Sequence[Series]) -> None:
 
 def _summary(series: Series) -> str:
     if kinds.of(series.leaf) in kinds.COUNTERS:
-        return f"+{series.grown:,}"
+        return f"+{series.grown:,}{_growth(series.points)}"
     low, high = min(each.low for each in series.points), max(each.high for each in series.points)
     named = [story.number(series.leaf, each) for each in (low, high, series.points[-1].high)]
-    return f"{named[0]} to {named[1]}, now {named[2]}"
+    return f"{named[0]} to {named[1]}, now {named[2]}{_direction(series.points)}"
+
+
+def _growth(points: Sequence[Point]) -> str:
+    """Return whether a counter grew on the last day, or when it last did."""
+    grew = [
+        each.at for before, each in pairwise(points) if (each.high - before.high if each.grown is None else each.grown)
+    ]
+    if not grew:
+        return ""
+    return ", still growing" if points[-1].at - grew[-1] < DAY else f", not since {text.day(grew[-1])}"
+
+
+def _direction(points: Sequence[Point]) -> str:
+    """Return where a value went: always one way, or its last third against its first, in parts of the whole range."""
+    highs = [each.high for each in points]
+    steps = [after - before for before, after in pairwise(highs)]
+    third = max(1, len(highs) // 3)
+    moved = statistics.mean(highs[-third:]) - statistics.mean(highs[:third])
+    one_way = min(steps, default=0) >= 0 or max(steps, default=0) <= 0
+    if one_way or abs(moved) * 2 > max(highs) - min(highs):
+        return ", rose" if highs[-1] > highs[0] else ", fell" if highs[-1] < highs[0] else ""
+    return ", up and down"

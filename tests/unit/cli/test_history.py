@@ -13,8 +13,10 @@ from nodetune.api.model import Each, Finding, HostFacts, HostResult, Value
 from nodetune.foundation import paths
 from nodetune.history import story
 from nodetune.history.look import Sorter, of_figures
-from nodetune.history.points import DAY, Point
+from nodetune.history.points import DAY, Drain, Point, Spell
 from nodetune.history.store import History
+from nodetune.history.story import Series
+from nodetune.report.text import history as text_history
 
 NOW = 1_800_000_000 // DAY * DAY
 
@@ -62,8 +64,61 @@ def test_a_host_has_its_changes_findings_and_numbers(known):
     assert "swap-on from 2027-01-11 00:00 to 2027-01-12 00:00, came 2 times, once in 5 days" in unwrapped
     (replays,) = [line.split() for line in told.splitlines() if "pcie_replay" in line]
     assert replays[0] == "gpu.pcie_replay_counter/GPU0", "GPU1 did not move"
-    assert replays[-1] == "+110"
-    assert unwrapped.endswith("789.5 to 800.5, now 789.5"), "figures of verify, in their units"
+    assert replays[-3:] == ["+110,", "still", "growing"]
+    assert "40 to 51, now 51, rose" in unwrapped
+    assert unwrapped.endswith("789.5 to 800.5, now 789.5, fell"), "figures of verify, in their units"
+
+
+def test_the_hosts_come_without_an_empty_line_above(known):
+    assert run(known).splitlines()[0] in ("2 hosts, no trends", "TRENDS")
+
+
+def told_of(*findings):
+    stream = io.StringIO()
+    text_history.print_host(stream, story.Story("gpu1", (), findings, (), ()))
+    return stream.getvalue().splitlines()
+
+
+def test_findings_come_with_their_severity_and_the_gravest_first():
+    spells = [
+        ("swap-on", None),
+        ("gpu-lost", 9),
+        ("nvlink-down", None),
+        ("of-a-site", None),
+        ("fleet-driver-differs", None),
+    ]
+    lines = told_of(*(Drain(check, 1, None, Spell(check, "", 0, gone)) for check, gone in spells))
+    assert lines[:3] == ["gpu1", "", "FINDINGS"]
+    assert [line.split()[:2] for line in lines[3:]] == [
+        ["critical", "nvlink-down"],
+        ["medium", "fleet-driver-differs"],
+        ["low", "swap-on"],
+        ["of-a-site", "since"],
+        ["critical", "gpu-lost"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [
+        ([1, 1, 9, 9, 9, 9, 9, 9], ", rose"),
+        ([9, 1, 1, 1, 1, 1, 1, 1], ", fell"),
+        ([1, 2, 1, 5, 9, 8, 9, 9, 8], ", rose"),
+        ([1, 9, 1, 9, 1, 9, 1, 9], ", up and down"),
+        ([5], ""),
+    ],
+)
+def test_a_value_has_a_word_for_where_it_went(values, word):
+    points = tuple(Point(at * DAY, each, each) for at, each in enumerate(values))
+    assert text_history._summary(Series("gpu.temperature/GPU0", points, "")).endswith(f"now {values[-1]}{word}")
+
+
+@pytest.mark.parametrize(
+    ("values", "word"), [([1, 2, 3], "+2, still growing"), ([1, 7, 7], "+6, not since 1970-01-02")]
+)
+def test_a_counter_says_whether_it_still_grows(values, word):
+    points = tuple(Point(at * DAY, each, each) for at, each in enumerate(values))
+    assert text_history._summary(Series("gpu.pcie_replay_counter/GPU0", points, "")) == word
 
 
 def test_a_fact_is_shown_alone(known):
