@@ -87,29 +87,32 @@ def _forks(more: str = "") -> Callable[[F], F]:
     return click.option("--forks", cls=settings.Setting, metavar="N", **of(ConnectionOptions, "forks"), help=told)
 
 
-_which = stack(
-    click.option(
-        "-i",
-        "--inventory",
-        cls=_Inventory,
-        metavar="INV",
-        shell_complete=complete("inventory"),
-        help="Inventory: a name in inventories/, a path, or hosts: gpu[001-128],login1. Default: this host.",
-    ),
-    click.option(
-        "-l",
-        "--limit",
-        metavar="PATTERN",
-        shell_complete=complete("limit"),
-        help="Only these hosts: Ansible patterns or node set.",
-    ),
-    click.option(
-        "--failed-of",
-        type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        metavar="FILE",
-        help="Only hosts that failed in this audit, apply or verify (--format json).",
-    ),
-)
+def _which(default: str = "this host") -> Callable[[F], F]:
+    return stack(
+        click.option(
+            "-i",
+            "--inventory",
+            cls=_Inventory,
+            metavar="INV",
+            shell_complete=complete("inventory"),
+            help=f"Inventory: a name in inventories/, a path, or hosts: gpu[001-128],login1. Default: {default}.",
+        ),
+        click.option(
+            "-l",
+            "--limit",
+            metavar="PATTERN",
+            shell_complete=complete("limit"),
+            help="Only these hosts: Ansible patterns or node set.",
+        ),
+        click.option(
+            "--failed-of",
+            type=click.Path(path_type=Path, exists=True, dir_okay=False),
+            metavar="FILE",
+            help="Only hosts that failed in this audit, apply or verify (--format json).",
+        ),
+    )
+
+
 _reached = stack(
     click.option(
         "--timeout",
@@ -160,11 +163,14 @@ _reached = stack(
     verbosity.options,
 )
 
+ANSIBLE_FORKS = f"; Ansible runs at most {MOST_FORKS}"
 _to_nodes = _transport("slurm")
-hosts = stack(_which, _forks(), _reached, _transport())
-changed_hosts = stack(_which, _forks(f"; Ansible runs at most {MOST_FORKS}"), _reached, _transport())
+hosts = stack(_which(), _forks(), _reached, _transport())
+slurm_nodes = stack(_which("all nodes of Slurm, by their names"), _forks(), _reached, _transport())
+changed_hosts = stack(_which(), _forks(ANSIBLE_FORKS), _reached, _transport())
+hosts_of_run = stack(_which("the hosts of that run"), _forks(ANSIBLE_FORKS), _reached, _transport())
 hosts_or_nodes = stack(
-    _which,
+    _which(),
     _forks(),
     _reached,
     _to_nodes,

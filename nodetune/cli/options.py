@@ -107,10 +107,6 @@ selection = stack(
 )
 
 
-MOST_GROUPS = 4
-"""Groups that a note names."""
-
-
 @dataclass(frozen=True)
 class SelectionOptions:
     """The options as typed."""
@@ -132,34 +128,11 @@ class SelectionOptions:
 
 
 def _site(paths: tuple[Path, ...]) -> profile.Overlay | None:
-    if Path("none") in paths and len(paths) > 1:
-        raise click.UsageError("--site none means no site file: give it alone")
     if not paths or paths == (Path("none"),):
         return None
-    from nodetune.config import site, site_lint  # most runs have none
+    from nodetune.cli import site_files  # most runs have none
 
-    verbosity.detail(f"site files: {', '.join(map(str, paths))}")
-    found = site.read(paths)
-    for problem in site_lint.unreachable(found) if found else ():
-        click.echo(f"nodetune: {problem.text}", err=True)
-    if found and (groups := site.groups_in(found)) and _in_no_group():
-        named = ", ".join(map(text.plain, groups[:MOST_GROUPS])) + " …" * (len(groups) > MOST_GROUPS)
-        told = f"what it says for groups ({named}) is left out, because hosts of no inventory are in no group"
-        click.echo(f"nodetune: {text.names(map(str, paths))}: {told}: give one with -i", err=True)
-    return found
-
-
-def _in_no_group() -> bool:
-    """Return whether the command works on hosts that no inventory lists."""
-    context = click.get_current_context(silent=True)
-    if context is None or "inventory" not in context.params:
-        return False
-    spec = context.params["inventory"]
-    if context.params.get("facts_path") and settings.is_implicit(context, "inventory"):
-        spec = None  # saved facts take none from settings
-    from nodetune.hosts.inventory import selection as inventories
-
-    return spec is None or inventories.find(spec) is None
+    return site_files.read(paths)
 
 
 # site files are read before a password is asked

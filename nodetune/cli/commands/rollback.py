@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import change_options, completion, requests, verbosity
+from nodetune.cli import change_options, completion, host_options, requests, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.host_options import HostOptions
 from nodetune.remediation.request import RollbackRequest
@@ -15,7 +15,7 @@ from nodetune.remediation.request import RollbackRequest
 @requests.command("rollback", RollbackRequest, typed=HostOptions)
 @click.argument("run", required=False, shell_complete=completion.run)
 @click.option("--all", "every", metavar="HOST", help="Roll back every run that changed these hosts, newest first.")
-@cli_options.changed_hosts
+@host_options.hosts_of_run
 @click.option("--force", is_flag=True, help="Also undo what was changed since.")
 @click.option("--dry-run", is_flag=True, help="Show what would be undone; change nothing.")
 @change_options.assume_drained

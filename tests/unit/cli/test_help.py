@@ -37,6 +37,19 @@ def sections(text):
     return found
 
 
+@pytest.mark.parametrize(
+    ("words", "default"),
+    [
+        ("audit", "this host"),
+        ("guard status", "all nodes of Slurm, by their names"),
+        ("guard resume", "all nodes of Slurm, by their names"),
+        ("rollback", "the hosts of that run"),
+    ],
+)
+def test_the_help_says_which_hosts_a_command_takes_by_itself(words, default):
+    assert f"Default: {default}." in " ".join(nodetune(*words.split(), "--help").stdout.split())
+
+
 # Groups
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from nodetune.cli import change_options, proposed_options, requests, settings, verbosity
+from nodetune.cli import change_options, host_options, proposed_options, requests, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
 from nodetune.cli.terminal import Terminal
@@ -22,7 +22,7 @@ from nodetune.report.text import guard
 
 @requests.command("resume", ResumeRequest)
 @click.argument("nodes", nargs=-1)
-@cli_options.hosts
+@host_options.slurm_nodes
 @cli_options.judging
 @click.option("--dry-run", is_flag=True, help="Show which nodes would be resumed; change nothing.")
 @change_options.agree

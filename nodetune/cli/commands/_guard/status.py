@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from nodetune.cli import last_results, proposed_options, requests
+from nodetune.cli import host_options, last_results, proposed_options, requests
 from nodetune.cli import options as cli_options
 from nodetune.foundation.exit_codes import INCOMPLETE, OK
 from nodetune.guard.deploy import document, status
@@ -19,7 +19,7 @@ from nodetune.report.text import guard
 
 @requests.command("status", StatusRequest)
 @click.argument("nodes", nargs=-1)
-@cli_options.hosts
+@host_options.slurm_nodes
 @cli_options.printed_format
 def command(request: StatusRequest, output_format: str) -> int:
     """Show guard mode, last run and drains of nodes.
