@@ -97,7 +97,8 @@ def _text(about: About) -> Write:
     if about.full or about.by_host:
         from nodetune.report.text import full
 
-        return partial(full.write, asked=about.asked, by_host=about.by_host, selected=about.selected)
+        judged = None if about.saved else about.judged
+        return partial(full.write, asked=about.asked, by_host=about.by_host, selected=about.selected, judged=judged)
     from nodetune.report.text import audit
 
     return partial(audit.write, commands=_commands(about))

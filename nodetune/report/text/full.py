@@ -41,9 +41,13 @@ def write(
     asked: str = "",
     by_host: bool = False,
     selected: str = "",
+    judged: str | None = None,
 ) -> None:
-    """Print the report by finding or by host. `asked` and `selected` are options for proposed commands."""
-    Printer(console(stream), results, asked, selected).audit(by_host)
+    """Print the report by finding or by host.
+
+    `asked` and `selected` are options for proposed commands; `judged` those for `explain` where `asked` would log in.
+    """
+    Printer(console(stream), results, asked, selected, judged=judged).audit(by_host)
 
 
 class Printer:
@@ -56,8 +60,10 @@ class Printer:
         asked: str = "",
         selected: str = "",
         today: Callable[[], datetime.date] = datetime.date.today,
+        judged: str | None = None,
     ) -> None:
         self._out = Lines(console)
+        self._judged = asked if judged is None else judged
         self._line, self._whole = self._out.line, self._out.whole
         self._results = results
         self._asked, self._selected, self._today = asked, selected, today
@@ -217,7 +223,7 @@ class Printer:
         self._whole(("next     ", "dim"), (command, "green"), indent=GUTTER)
 
     def _explain(self, check: str) -> str:
-        return self._command(f"explain {check}")
+        return " ".join(part for part in ("nodetune explain", check, self._judged) if part)
 
     def _command(self, verb: str, more: str = "") -> str:
         return " ".join(part for part in ("nodetune", verb, self._asked, more) if part)

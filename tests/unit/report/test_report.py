@@ -5,6 +5,7 @@ import io
 
 import pytest
 
+from nodetune import report
 from nodetune.api.model import Finding, Fix, HostResult
 from nodetune.audit import document as audit_document
 from nodetune.audit import summary
@@ -212,3 +213,14 @@ def test_values_computed_for_each_host_are_not_shown_as_one():
 
 def test_a_long_list_of_subjects_is_cut_with_a_count():
     assert plain_text.names([f"0000:{number:02x}:00.1" for number in range(0, 40, 2)]).endswith(" and 8 more")
+
+
+@pytest.mark.parametrize(("saved", "words"), [(False, "-p inference"), (True, "--facts x.json -p inference")])
+def test_an_explanation_that_is_proposed_logs_in_to_no_host(saved, words):
+    asked = "--facts x.json -p inference" if saved else "-i prod -p inference"
+    about = report.About({}, asked, "medium", full=True, judged="-p inference", saved=saved)
+    stream = io.StringIO()
+    report.writer("text", about)([result("a", finding(manual="Replace it."))], stream)
+    proposed = [line.partition("nodetune explain ")[2].strip() for line in stream.getvalue().splitlines()]
+    assert [each for each in proposed if each] == [f"swap-on {words}", f"ID {words}"]
+    assert f"nodetune plan {asked}" in stream.getvalue()
