@@ -148,14 +148,18 @@ def relinked(text: str, source: Path, page: str) -> str:
     return LINK.sub(link, text)
 
 
+CHECKS = {"Checks": "checks.md"}
+"""The entry of mkdocs.yml after which the areas come."""
+
+
 def on_config(config: Any) -> Any:
     """List the pages of the areas after the overview of the checks (called by mkdocs)."""
     areas = [{page.stem: f"checks/{page.name}"} for page in sorted(HERE.glob("checks/*.md"))]
     for section in config.nav:
         for items in section.values():
-            if isinstance(items, list) and "checks.md" in items:
-                at = items.index("checks.md") + 1
-                items[at:at] = [{"The checks by area": [*areas]}]
+            if isinstance(items, list) and CHECKS in items:
+                at = items.index(CHECKS) + 1
+                items[at:at] = [{"Checks by area": [*areas]}]
     return config
 
 

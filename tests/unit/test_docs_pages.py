@@ -4,9 +4,11 @@ import re
 
 import click
 import pytest
+import yaml
 
 from nodetune import checks
 from nodetune.cli import main
+from nodetune.facts.saved import BUNDLED
 from nodetune.pytest_plugin.options import FLAGS, OPTIONS, SEVERAL
 from nodetune.verify import catalogue
 from tests.support import commandline
@@ -79,6 +81,30 @@ def test_readers_get_at_most_25_000_words():
     words = {name(page): len(page.read_text("utf-8").split()) for page in READERS}
     assert "README.md" in words
     assert sum(words.values()) <= MOST_WORDS, sorted(words.items(), key=lambda each: -each[1])
+
+
+def entries(nav):
+    """Yield (title, content) of every entry of a navigation, groups first."""
+    for title, content in (pair for entry in nav for pair in entry.items()):
+        yield title, content
+        if isinstance(content, list):
+            yield from entries(content)
+
+
+def test_the_navigation_has_short_titles_in_short_groups():
+    text = (ROOT / "mkdocs.yml").read_text("utf-8")
+    nav = yaml.safe_load(text[text.index("\nnav:") :])["nav"]
+    every = list(entries(nav))
+    assert [title for title, _ in every if len(title) > 24] == []
+    assert [title for title, content in every if isinstance(content, list) and len(content) > 6] == []
+    listed = [content for _, content in every if isinstance(content, str)]
+    assert {page.relative_to(DOCS).as_posix() for page in WRITTEN if DOCS in page.parents} <= set(listed)
+    assert len(listed) == len(set(listed))
+
+
+@pytest.mark.parametrize("machine", sorted(path.stem for path in BUNDLED.glob("*.json")))
+def test_a_bundled_machine_is_on_a_page(machine):
+    assert [page.name for page in READERS if f"`{machine}`" in page.read_text("utf-8")]
 
 
 def test_the_pages_of_checks_are_one_for_each_area():
