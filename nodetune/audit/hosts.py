@@ -39,6 +39,8 @@ def collect(
 
 def _script(asked: Mapping[str, list[str]], connection: ConnectionOptions) -> tuple[bytes, str]:
     given = connection.options.seconds
+    if connection.transport == "kubernetes":
+        return payload.script_in_pod(asked, pool.probe_seconds(given), given * BUSY_SHARE, given)
     return payload.script(asked, pool.probe_seconds(given), given * BUSY_SHARE)
 
 

@@ -70,7 +70,8 @@ def _hosts(request: AuditRequest, selection: Selection, show: Show, kept: Rememb
     if request.cache:
         request.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         oldest = request.max_age or CACHE_MINUTES * 60
-        cache = FactCache(request.cache, oldest, "slurm" if connection.transport == "slurm" else "ssh")
+        via = connection.transport if connection.transport in ("slurm", "kubernetes") else "ssh"
+        cache = FactCache(request.cache, oldest, via)
     targets = selected_hosts(connection, show.detail)
     look_of = kept.look_of if kept else None
     found = _taken("audit", hosts.audit_hosts(targets, selection, connection, cache, look_of), targets, show, kept)

@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from nodetune.cli import settings
-from nodetune.cli.host_options import FOLDER, stack
-from nodetune.cli.requests import of
+from nodetune.cli.requests import FOLDER, of, stack
 
 runs_folder = click.option(
     "--runs",

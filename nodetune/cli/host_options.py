@@ -5,71 +5,42 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from nodetune.audit.request import AuditRequest
 from nodetune.cli import deprecated, settings, verbosity
-from nodetune.cli.requests import of
-from nodetune.hosts.connection_options import MOST_FORKS, ConnectionOptions, SessionOptions, Vault
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-class _NamedPath(click.Path):
-    """A path that is not empty: pathlib reads an empty one as the current folder."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value == "":
-            self.fail("the name is empty: give a file or folder", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-FILE: dict[str, Any] = {"type": _NamedPath(path_type=Path, dir_okay=False), "metavar": "FILE"}
-FOLDER: dict[str, Any] = {"type": _NamedPath(path_type=Path, file_okay=False), "metavar": "DIR"}
-"""Settings of an option for a path that need not exist."""
+from nodetune.cli.requests import F, complete, of, stack
+from nodetune.hosts.connection_options import MOST_FORKS, Cluster, ConnectionOptions, SessionOptions, Vault
 
 OLD_TRANSPORTS = {"ssh": "openssh"}
 """Transports of the previous release: on command lines, and in records of runs."""
 
 
-def stack(*options: Callable[[F], F]) -> Callable[[F], F]:
-    def add(function: F) -> F:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return add
+SCHEDULERS = {
+    "slurm": " slurm: srun; without -i, on all nodes of the allocation.",
+    "kubernetes": " kubernetes: exec into nodetune's pods; without -i, on all nodes; -i 'nodes: SELECTOR' by labels.",
+}
 
 
-def complete(name: str) -> Callable[..., Any]:
-    """Return the function of this name in completion.py, which only a press of Tab needs."""
-
-    def found(*given: Any) -> Any:
-        from nodetune.cli import completion
-
-        return getattr(completion, name)(*given)
-
-    return found
-
-
-def _transport(*slurm: str) -> Callable[[F], F]:
+def _transport(*schedulers: str) -> Callable[[F], F]:
     return click.option(
         "--transport",
         cls=settings.Setting,
-        type=deprecated.Choice(["auto", "paramiko", "openssh", *slurm, "local"], was=OLD_TRANSPORTS),
+        type=deprecated.Choice(["auto", "paramiko", "openssh", *schedulers, "local"], was=OLD_TRANSPORTS),
         default="auto",
         show_default=True,
         help="How to reach hosts. auto: paramiko, or OpenSSH if that lacks a feature."
-        + (" slurm: srun; without -i, on all nodes of the allocation." if slurm else ""),
+        + "".join(SCHEDULERS[each] for each in schedulers),
     )
 
 
 class _Inventory(settings.Setting):
     def locate(self, folder: Path, value: str) -> str:
         """Return the inventory that a settings file in this folder means: one there, else what is typed."""
+        if value.startswith("nodes:"):  # of Kubernetes
+            return value
         endings = ("", ".yml", ".yaml", ".ini")
         there = [folder / value, *(folder / "inventories" / f"{value}{ending}" for ending in endings)]
         found = None if "," in value else next(filter(Path.exists, there), None)
@@ -164,18 +135,24 @@ _reached = stack(
 )
 
 ANSIBLE_FORKS = f"; Ansible runs at most {MOST_FORKS}"
-_to_nodes = _transport("slurm")
+CLUSTER = {
+    "context": ("NAME", "Kubernetes: the context of the kubeconfig. Default: the current one."),
+    "namespace": ("NAME", "Kubernetes: the namespace of nodetune's pods."),
+    "image": ("IMAGE", "Kubernetes: on nodes without a pod, run one of this image while they are read."),
+}
+_cluster = stack(
+    *(
+        click.option(f"--{name}", cls=settings.Setting, **of(Cluster, name), metavar=metavar, help=told)
+        for name, (metavar, told) in CLUSTER.items()
+    )
+)
+_via = deprecated.alias("--via", "--transport", values={"ssh": None, "slurm": "slurm"})
 hosts = stack(_which(), _forks(), _reached, _transport())
 slurm_nodes = stack(_which("all nodes of Slurm, by their names"), _forks(), _reached, _transport())
 changed_hosts = stack(_which(), _forks(ANSIBLE_FORKS), _reached, _transport())
 hosts_of_run = stack(_which("the hosts of that run"), _forks(ANSIBLE_FORKS), _reached, _transport())
-hosts_or_nodes = stack(
-    _which(),
-    _forks(),
-    _reached,
-    _to_nodes,
-    deprecated.alias("--via", "--transport", values={"ssh": None, "slurm": "slurm"}),
-)
+hosts_or_nodes = stack(_which(), _forks(), _reached, _transport("slurm"), _via)
+hosts_or_pods = stack(_which(), _forks(), _reached, _transport("slurm", "kubernetes"), _cluster, _via)
 
 
 @dataclass(frozen=True)
@@ -197,6 +174,9 @@ class HostOptions:
     ask_vault_pass: bool = False
     accept_new_host_keys: bool = False
     transport: str = "auto"
+    context: str | None = None
+    namespace: str = Cluster.namespace
+    image: str | None = None
 
     def built(self, become_password: str | None = None) -> ConnectionOptions:
         """Return what they say. May ask for passwords that are not given."""
@@ -208,7 +188,7 @@ class HostOptions:
         if context is None:
             return self
         reaches_none = context.params.get("facts_path") or context.params.get("compare")
-        needless = FOR_HOSTS if reaches_none else FOR_SSH if self.transport == "slurm" else ()
+        needless = FOR_HOSTS if reaches_none else FOR_SSH.get(self.transport, ())
         if context.get_parameter_source("become") is ParameterSource.COMMANDLINE and not self.become:
             needless = (*needless, "ask_become_pass")
         return replace(self, **{name: getattr(NONE, name) for name in needless if settings.is_implicit(context, name)})
@@ -218,13 +198,14 @@ def _connection(typed: HostOptions, password: str | None) -> ConnectionOptions:
     settings.explain(vars(typed))
     only = _failed_of(typed.failed_of)
     inventory, limit = typed.inventory, typed.limit
+    for name in FOR_SSH.get(typed.transport, ()):
+        if getattr(typed, name):
+            raise click.UsageError(f"{SSH_ONLY[name]} is for SSH only: {WITHOUT_SSH[typed.transport]}")
     if typed.transport == "slurm":
         from nodetune.cli import allocation
 
-        for name, word in SSH_ONLY:
-            if getattr(typed, name):
-                raise click.UsageError(f"{word} is for SSH only: srun uses the user who runs nodetune")
         inventory, limit = allocation.nodes(inventory, limit)
+    _check_cluster(typed)
     asked = typed.ask_become_pass
     return ConnectionOptions(
         inventory=inventory,
@@ -232,7 +213,11 @@ def _connection(typed: HostOptions, password: str | None) -> ConnectionOptions:
         limit=limit,
         forks=typed.forks,
         transport=typed.transport,
-        options=SessionOptions(seconds=typed.timeout, accept_new_host_keys=typed.accept_new_host_keys),
+        options=SessionOptions(
+            seconds=typed.timeout,
+            accept_new_host_keys=typed.accept_new_host_keys,
+            cluster=Cluster(typed.context, typed.namespace, typed.image),
+        ),
         become=typed.become or asked,
         become_password=password or (_become_password() if asked else None),
         user=typed.user,
@@ -245,10 +230,25 @@ def _connection(typed: HostOptions, password: str | None) -> ConnectionOptions:
 
 
 NONE = HostOptions()
-SSH_ONLY = (("user", "-u"), ("ask_become_pass", "-K"), ("private_key", "--private-key"), ("port", "--port"))
-FOR_SSH = tuple(name for name, _ in SSH_ONLY)
-FOR_HOSTS = (*FOR_SSH, "vault_id", "vault_password_file", "ask_vault_pass", "inventory", "transport", "become")
+SSH_ONLY = {"user": "-u", "ask_become_pass": "-K", "private_key": "--private-key", "port": "--port", "become": "-b"}
+WITHOUT_SSH = {
+    "slurm": "srun uses the user who runs nodetune",
+    "kubernetes": "the kubeconfig says who you are, pods are root",
+}
+FOR_SSH = {"slurm": tuple(SSH_ONLY)[:-1], "kubernetes": tuple(SSH_ONLY)}
+"""Options that these transports cannot use. With Slurm, sudo on the node can be asked for."""
+
+FOR_HOSTS = (*FOR_SSH["slurm"], "vault_id", "vault_password_file", "ask_vault_pass", "inventory", "transport", "become")
 """Options for connections."""
+
+
+def _check_cluster(typed: HostOptions) -> None:
+    context = click.get_current_context(silent=True)
+    if typed.transport == "kubernetes" or context is None:
+        return
+    for name in CLUSTER:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name} needs --transport kubernetes")
 
 
 def _become_password() -> str:

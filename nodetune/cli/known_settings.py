@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from nodetune.cli import change_options
-from nodetune.cli.host_options import hosts_or_nodes, stack
+from nodetune.cli.host_options import hosts_or_pods
 from nodetune.cli.options import history, judging
+from nodetune.cli.requests import stack
 from nodetune.cli.settings import Setting
 from nodetune.remediation.request import ApplyRequest
 
 
 @stack(
-    hosts_or_nodes,
+    hosts_or_pods,
     judging,
     history,
     change_options.runs_folder,

@@ -15,14 +15,14 @@ from click.core import ParameterSource
 from nodetune.audit.request import AuditRequest
 from nodetune.audit.selection import Selection
 from nodetune.cli import deprecated, requests, settings, verbosity
-from nodetune.cli.host_options import FILE, FOLDER, HostOptions, changed_hosts, complete, hosts, hosts_or_nodes, stack
-from nodetune.cli.requests import of
+from nodetune.cli.host_options import HostOptions, changed_hosts, hosts, hosts_or_nodes, hosts_or_pods
+from nodetune.cli.requests import FILE, FOLDER, complete, of, stack
 from nodetune.config import profile
 from nodetune.foundation import file_io, paths, text
 from nodetune.report import FORMATS
 
-__all__ = ["FILE", "FOLDER", "changed_hosts", "hosts", "hosts_or_nodes", "stack"]
-"""From host_options, for the commands."""
+__all__ = ["FILE", "FOLDER", "changed_hosts", "hosts", "hosts_or_nodes", "hosts_or_pods", "stack"]
+"""From host_options and requests, for the commands."""
 
 ENDINGS = {
     ".json": "json",

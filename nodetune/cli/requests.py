@@ -1,6 +1,6 @@
 """From options to requests: a command gets all that it is asked to do as one frozen value.
 
-An option takes its default and its range from the field of the same name.
+An option takes its default and its range from the field of the same name. Parts that several options have in common.
 """
 
 from __future__ import annotations
@@ -8,12 +8,49 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
 from nodetune.cli import Command
 from nodetune.foundation.request import RequestError, limits
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _NamedPath(click.Path):
+    """A path that is not empty: pathlib reads an empty one as the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("the name is empty: give a file or folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FILE: dict[str, Any] = {"type": _NamedPath(path_type=Path, dir_okay=False), "metavar": "FILE"}
+FOLDER: dict[str, Any] = {"type": _NamedPath(path_type=Path, file_okay=False), "metavar": "DIR"}
+"""Settings of an option for a path that need not exist."""
+
+
+def stack(*options: Callable[[F], F]) -> Callable[[F], F]:
+    def add(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+def complete(name: str) -> Callable[..., Any]:
+    """Return the function of this name in completion.py, which only a press of Tab needs."""
+
+    def found(*given: Any) -> Any:
+        from nodetune.cli import completion
+
+        return getattr(completion, name)(*given)
+
+    return found
 
 
 class NumberRange(click.FloatRange):

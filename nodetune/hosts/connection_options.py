@@ -13,7 +13,19 @@ if TYPE_CHECKING:
 MOST_FORKS = 16
 """Hosts at a time for Ansible. Each is a process of some 60 MiB, where a probe is a thread."""
 
-TRANSPORTS = ("auto", "paramiko", "openssh", "slurm", "local")
+TRANSPORTS = ("auto", "paramiko", "openssh", "slurm", "kubernetes", "local")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A Kubernetes cluster, and the pods through which its nodes are reached.
+
+    `context` is one of the kubeconfig (None: the current one). `image`: for a pod on nodes that have none.
+    """
+
+    context: str | None = None
+    namespace: str = "nodetune"
+    image: str | None = None
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,7 @@ class SessionOptions:
     """Limit for everything in a live session, which may take hours."""
 
     accept_new_host_keys: bool = False
+    cluster: Cluster = field(default_factory=Cluster)
 
 
 @dataclass(frozen=True)
@@ -73,6 +86,7 @@ class ConnectionOptions:
         """The options that select these hosts and the way to them, for proposed commands."""
         given = (
             ("--transport", "" if self.transport == "auto" else self.transport),
+            *self._cluster,
             ("-i", self.inventory),
             ("-l", self.limit),
             ("--failed-of", self.failed_of),
@@ -83,6 +97,14 @@ class ConnectionOptions:
         found = [word for option, value in given if value for word in (option, str(value))]
         become = ["-b" if self.become_password is None else "-K"] if self.become else []
         return [*found, *self.vault.typed, *become]
+
+    @property
+    def _cluster(self) -> tuple[tuple[str, str | None], ...]:
+        given = self.options.cluster
+        if self.transport != "kubernetes":
+            return ()
+        namespace = "" if given.namespace == Cluster.namespace else given.namespace
+        return ("--context", given.context), ("--namespace", namespace), ("--image", given.image)
 
     def wants(self, host: str) -> bool:
         """Return whether --failed-of selects a host."""

@@ -39,8 +39,9 @@ class Target:
     groups: tuple[str, ...] = ()
     ranks: tuple[tuple[str, int, int], ...] | None = None
     problem: str = ""
+    problem_state: str = "bad variables"
 
     def check(self) -> None:
         """Raise UnreachableError if the inventory has no usable variables for the host."""
         if self.problem:
-            raise UnreachableError("bad variables", self.problem)
+            raise UnreachableError(self.problem_state, self.problem)

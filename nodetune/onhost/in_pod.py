@@ -1,6 +1,6 @@
 """A program that `exec` starts in a pod: it works on the host, and ends when its client has left or its time is over.
 
-Kubernetes leaves a program running when its client disappears. Only its standard input tells: it ends.
+Kubernetes leaves a program running when its client disappears. Only the end of its standard input shows that.
 """
 
 import os

@@ -100,6 +100,11 @@ class Connector:
         if self.is_local(target):
             talk = self._talk_for(_here(target))
             return talk.answer(local.run(talk, deadline)), "local"
+        if self._transport == "kubernetes":
+            from nodetune.remote.kubernetes import exec_channel  # only this transport needs it
+
+            talk = self._talk_for(target)
+            return talk.answer(exec_channel.run(target, talk, self._options.cluster, deadline)), "kubernetes"
         ssh_only(target)
         talk = self._talk_for(target)
         settings = self._resolver.resolve(target, deadline.left(10.0))

@@ -15,6 +15,10 @@ from nodetune.hosts.target import Target, UnreachableError
 
 def selected_hosts(connection: ConnectionOptions, detail: Callable[[str], None]) -> list[Target]:
     """Return the hosts that the options select. `detail` gets what was read. Raise InventoryError, also for an unknown name."""
+    if connection.transport == "kubernetes":
+        from nodetune.remote.kubernetes import nodes  # only this transport needs it
+
+        return nodes.selected(connection, detail)
     began = time.monotonic()
     found = selection.selected(connection)
     spec = connection.inventory or ""

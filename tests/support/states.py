@@ -9,6 +9,8 @@ STATES = {
     "host key changed": "the host key differs from the known one",
     "authentication failed": "no key or password was accepted",
     "become failed": "sudo refused",
+    "no privilege": "the pod is not privileged or does not see its host",
+    "no pod": "no pod runs on the node",
     "no python": "no usable python3",
     "deadline": "no complete answer in time",
     "dropped": "the connection broke",

@@ -74,7 +74,7 @@ def _check_format(output_format: str, about: report.About, output: Path | None, 
 
 
 @requests.command("audit", AuditRequest)
-@cli_options.hosts_or_nodes
+@cli_options.hosts_or_pods
 @cli_options.saved_facts
 @_aging
 @cli_options.selection

@@ -30,7 +30,7 @@ from nodetune.report import sections
     type=click.Choice(sections.NAMES),
     help="Explain what the audit of the hosts lists in this section, with each host's own devices in the commands.",
 )
-@cli_options.hosts_or_nodes
+@cli_options.hosts_or_pods
 @cli_options.saved_facts
 @cli_options.selection
 @comparing

@@ -29,7 +29,7 @@ def _folder(_context: click.Context, _parameter: click.Parameter, output: Path |
 
 
 @requests.command("facts", CollectRequest)
-@cli_options.hosts_or_nodes
+@cli_options.hosts_or_pods
 @cli_options.selection
 @click.option(
     "-o",

@@ -22,7 +22,7 @@ from nodetune.report.sections import Commands
 
 
 @requests.command("plan", PlanRequest)
-@cli_options.hosts_or_nodes
+@cli_options.hosts_or_pods
 @cli_options.saved_facts
 @cli_options.selection
 @click.option(

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from nodetune.cli.host_options import stack
-from nodetune.cli.requests import of
+from nodetune.cli.requests import of, stack
 from nodetune.guard.deploy.request import PolicySettings
 
 

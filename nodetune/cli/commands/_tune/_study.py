@@ -13,7 +13,7 @@ import click
 
 from nodetune.cli import options as cli_options
 from nodetune.cli import verbosity
-from nodetune.cli.host_options import stack
+from nodetune.cli.requests import stack
 from nodetune.cli.terminal import Terminal
 from nodetune.foundation import json_document, text
 from nodetune.hosts.connection_options import ConnectionOptions

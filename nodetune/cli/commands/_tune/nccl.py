@@ -11,8 +11,7 @@ import click
 from nodetune.cli import options as cli_options
 from nodetune.cli import requests, verbosity
 from nodetune.cli.commands._tune import _study
-from nodetune.cli.host_options import stack
-from nodetune.cli.requests import of
+from nodetune.cli.requests import of, stack
 from nodetune.config import quantities
 from nodetune.foundation import file_io
 from nodetune.foundation import text as plain_text

@@ -1,0 +1,101 @@
+"""The nodes of a cluster as hosts to reach, each with the pod of the DaemonSet that runs on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from nodetune.foundation import UserError, text
+from nodetune.hosts import patterns
+from nodetune.hosts.connection_options import Cluster, ConnectionOptions
+from nodetune.hosts.target import Target
+from nodetune.remote.kubernetes import pod
+from nodetune.remote.kubernetes.api import Api, ApiError, connected
+
+SELECTOR = "nodes:"
+"""How an inventory begins that is a label selector."""
+
+
+class NodesError(UserError):
+    """No nodes can be selected. One line."""
+
+
+def selected(options: ConnectionOptions, detail: Callable[[str], None]) -> list[Target]:
+    """Return the nodes that -i, -l and --failed-of select. Raise NodesError, KubeconfigError, InventoryError."""
+    cluster = options.options.cluster
+    api = connected(cluster.context)
+    try:
+        nodes = _nodes(api, options.inventory)
+        pods = _pods(api, cluster.namespace)
+    except ApiError as problem:
+        raise NodesError(str(problem)) from None
+    names = set(patterns.pick(options.limit, sorted(nodes), {})) if options.limit else set(nodes)
+    found = [
+        _target(name, nodes[name], pods.get(name), cluster)
+        for name in sorted(nodes)
+        if name in names and options.wants(name)
+    ]
+    detail(
+        f"context {api.access.context} ({api.name}): {text.count(len(found), 'node')} selected, {text.count(len(pods), 'pod')} in namespace {cluster.namespace}"
+    )
+    if not found:
+        raise NodesError("--failed-of: none of its hosts are selected: select them with -i")
+    return found
+
+
+def _nodes(api: Api, spec: str | None) -> dict[str, Any]:
+    """Return the status of each node that -i names, by name. Raise ApiError, NodesError, InventoryError."""
+    named, chosen = (spec or SELECTOR).strip(), None
+    if named.startswith(SELECTOR):
+        selector = named[len(SELECTOR) :].strip()
+    else:
+        selector, chosen = "", patterns.expand(named)
+    every = api.items("/api/v1/nodes", {"labelSelector": selector} if selector else {})
+    found = {str(each["metadata"]["name"]): each.get("status") or {} for each in every}
+    if not found:
+        told = f"has the labels {text.plain(selector)!r}" if selector else "is there"
+        raise NodesError(f"-i: no node of {api.name} {told} (kubectl get nodes --show-labels)")
+    if chosen is None:
+        return found
+    wrong = next((name for name in chosen if name not in found), None)
+    if wrong is not None:
+        near = text.alike(wrong, found, 1)
+        asks = f": did you mean {near[0]}?" if near else ""
+        raise NodesError(f"-i: no node is named {text.plain(wrong)!r}{asks} (a label selector begins with {SELECTOR})")
+    return {name: found[name] for name in chosen}
+
+
+def _pods(api: Api, namespace: str) -> dict[str, Any]:
+    """Return the newest pod of the DaemonSet on each node. Raise ApiError."""
+    selector = ",".join(f"{name}={value}" for name, value in pod.LABELS.items())
+    every = api.items(f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": selector})
+    alive = [each for each in every if not each["metadata"].get("deletionTimestamp")]
+    by_age = sorted(alive, key=lambda each: str(each["metadata"].get("creationTimestamp")))
+    return {str((each.get("spec") or {}).get("nodeName")): each for each in by_age}
+
+
+def _target(name: str, status: dict[str, Any], found: Any, cluster: Cluster) -> Target:
+    """Return a node as a host whose address is its pod: empty if it gets one of its own."""
+    problem = _not_ready(status.get("conditions") or [])
+    if problem:
+        return Target(name, problem=problem, problem_state="unreachable")
+    if found is not None:
+        phase = str((found.get("status") or {}).get("phase"))
+        pod_name = str(found["metadata"]["name"])
+        if phase == "Running":
+            return Target(name, address=pod_name)
+        if not cluster.image:
+            told = f"its pod {cluster.namespace}/{pod_name} is {text.plain(phase)}, not Running (kubectl describe pod)"
+            return Target(name, problem=told, problem_state="no pod")
+    if cluster.image:
+        return Target(name)
+    told = f"the DaemonSet has no pod on it in namespace {cluster.namespace}: install the chart, or give an image with --image"
+    return Target(name, problem=told, problem_state="no pod")
+
+
+def _not_ready(conditions: Iterable[Any]) -> str:
+    ready: dict[str, Any] = next((each for each in conditions if each.get("type") == "Ready"), {})
+    if ready.get("status") == "True":
+        return ""
+    reason = text.plain(ready.get("message") or ready.get("reason") or "it has never reported", 200)
+    return f"the node is not Ready: {reason}"
