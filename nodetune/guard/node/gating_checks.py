@@ -60,6 +60,12 @@ def findings(
     return [_of_nvml(each, failed) or evaluate.judge(_check(each), views.get(each["id"], host)) for each in checks]
 
 
+def load(checks: Iterable[Mapping[str, Any]]) -> None:
+    """Import the checks of the policy. Raise InconclusiveError if one is missing."""
+    for each in checks:
+        _check(each)
+
+
 def for_a_drain(facts: Mapping[str, Any], failed: Failed) -> dict[str, HostFacts]:
     """Return the view for a drain, which is for the whole node: a GPU waits for its reset until all are idle.
 

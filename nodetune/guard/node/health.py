@@ -41,7 +41,7 @@ def run(asked: Arguments, job: Job) -> int:
             say("nodetune: an earlier health check is still running")
             return RUN
         explained = _explain(asked, job, chosen)
-        result = _looked(asked, job, chosen)
+        result = look(asked, job.node, chosen)
         if result["verdict"] == "fail":
             result["why_not"] = _act(asked, chosen, result)
         return _tell(asked, result, explained)
@@ -70,7 +70,7 @@ def _explain(asked: Arguments, job: Job, chosen: policy.Policy) -> str:
         return f"could not set the reason of a drain: {problem}"
 
 
-def _looked(asked: Arguments, job: Job, chosen: policy.Policy) -> dict[str, Any]:
+def look(asked: Arguments, node: str, chosen: policy.Policy) -> dict[str, Any]:
     """Read and judge. Waived findings are reported but do not count."""
     left = asked.started + chosen.total * READ_SHARE - time.monotonic()
     names = {name for check in chosen.checks for name in check["facts"]}
@@ -83,7 +83,7 @@ def _looked(asked: Arguments, job: Job, chosen: policy.Policy) -> dict[str, Any]
     unknown = [each for each in found if each.status == "unknown"]
     return {
         "verdict": "fail" if failed else "inconclusive" if unknown else "pass",
-        "node": job.node,
+        "node": node,
         "boot": records.boot_id(),
         "time": int(time.time()),
         "mode": chosen.mode,
@@ -110,10 +110,7 @@ def _act(asked: Arguments, chosen: policy.Policy, result: Mapping[str, Any]) -> 
 
 
 def _tell(asked: Arguments, result: Mapping[str, Any], explained: str) -> int:
-    with suppress(OSError):  # without room for it, its age tells that something is wrong
-        records.write(os.path.join(asked.run, RESULT), json.dumps(result) + "\n")
-    reason = result["reason"] if result["verdict"] == "fail" else ""
-    records.heartbeat(asked.run, f"health: {result['verdict']}", "", reason)
+    keep(asked.run, result)
     log.log({**result, "program": "health", "explained": explained})
     if explained:
         say(f"nodetune: {explained}")
@@ -123,3 +120,11 @@ def _tell(asked: Arguments, result: Mapping[str, Any], explained: str) -> int:
     kept = f"; the node stays in service: {result['why_not']}" if result["why_not"] else ""
     say(f"{result['reason'] or 'nodetune: pass'}{kept}")
     return RUN
+
+
+def keep(run: str, result: Mapping[str, Any]) -> None:
+    """Leave the result for others to read."""
+    with suppress(OSError):  # without room for it, its age tells that something is wrong
+        records.write(os.path.join(run, RESULT), json.dumps(result) + "\n")
+    reason = result["reason"] if result["verdict"] == "fail" else ""
+    records.heartbeat(run, f"health: {result['verdict']}", "", reason)

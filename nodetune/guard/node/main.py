@@ -13,8 +13,15 @@ from nodetune.guard.node import cache, records
 from nodetune.guard.node.job import Job
 
 RUN, HOLD, INCONCLUSIVE = 0, 1, 3
-DOING = ("prolog", "epilog", "health", "show")
-PATHS = {"policy": "/etc/nodetune/guard.json", "run": "/run/nodetune/guard", "nonce": ""}
+DOING = ("prolog", "epilog", "health", "show", "report")
+GIVEN = {
+    "policy": "/etc/nodetune/guard.json",
+    "run": "/run/nodetune/guard",
+    "nonce": "",
+    "result": "/result",
+    "host": "/host",
+    "enforce": "",
+}
 LONGEST_MESSAGE = 500
 
 
@@ -23,20 +30,25 @@ class InconclusiveError(Exception):
 
 
 class Arguments:
-    """The command line: what to do, and with which files. `nonce` marks the failure record as one of this run."""
+    """The command line: what to do, and with which files. `nonce` marks the failure record as one of this run.
+
+    In the pods of Kubernetes: `result` is the folder that they share, `host` where the root of the host is, and `enforce`
+    the checks that make a problem.
+    """
 
     def __init__(self, arguments: list[str]) -> None:
         self.started = time.monotonic()
         words = list(arguments)
-        given = dict(PATHS)
+        given = dict(GIVEN)
         while len(words) >= 2 and words[-2][:2] == "--" and words[-2][2:] in given:
             value, name = words.pop(), words.pop()[2:]
             given[name] = value
         self.doing = words[0] if words else "prolog"
         self.policy, self.run, self.nonce = given["policy"], given["run"], given["nonce"]
+        self.result, self.host, self.enforce = given["result"], given["host"], given["enforce"]
         if len(words) > 1 or self.doing not in DOING:
             raise InconclusiveError(
-                f"asked for {' '.join(words)!r}: it knows {', '.join(DOING)}, --policy, --run and --nonce"
+                f"asked for {' '.join(words)!r}: it knows {', '.join(DOING)} and --{', --'.join(given)}"
             )
 
 

@@ -77,7 +77,7 @@ def start(names: Iterable[str], seconds: float, step: float, stuck: float, run: 
     `run` is the folder with the lock file that separates readers from processes that only have their name.
     """
     bounded.PATIENCE = seconds / main.TOTAL_SECONDS
-    asked = _families(names)
+    asked = families(names)
     alone = {family: names for family, names in asked.items() if family in main.ALONE}
     together = {family: names for family, names in asked.items() if family not in main.ALONE}
     readers = [Reader({family: names}, _alone(family, names, seconds, stuck, run)) for family, names in alone.items()]
@@ -172,7 +172,8 @@ def _at(reader: Reader) -> str:
     return f" in {reader.step}" if reader.step else ""
 
 
-def _families(names: Iterable[str]) -> dict[str, list[str]]:
+def families(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the names of each family, with those that identify GPUs."""
     wanted = set(names)
     if any(name.startswith("gpu.") for name in wanted):
         wanted |= {*MAPPING, *ON_BUS, *(LIVELY[name] for name in wanted & set(LIVELY))}

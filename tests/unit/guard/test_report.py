@@ -1,0 +1,260 @@
+"""When the reporter writes the condition of its node, and what it does if the API server does not take it."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from nodetune.guard.node import records
+from nodetune.guard.node.condition import ALL, Looks
+from nodetune.guard.node.node_status import NotPatchedError
+from nodetune.guard.node.report import HEARTBEAT_SECONDS, JITTER_SECONDS, STALE_SECONDS, Reporter, Results
+from tests.support.condition_server import ApiServer
+from tests.unit.guard.test_condition import BAD, BLIND, GOOD
+
+LOOK_SECONDS = 30
+
+
+class Node:
+    """A node whose reporter has a look every 30 seconds of a clock that only moves here."""
+
+    def __init__(self, high=True):
+        self.now, self.told, self.problems = 1000.0, [], []
+        self.reporter = Reporter("n01", self, Looks([ALL]), lambda low, most: most if high else low)
+
+    def patch(self, node, condition, since):
+        assert node == "n01"
+        problem = self.problems.pop(0) if self.problems else None
+        self.told.append((self.now, "refused" if problem else condition.status))
+        if problem:
+            raise problem
+
+    def see(self, *looks):
+        """Take these looks; return what was sent meanwhile, with the seconds since the last of them."""
+        begin = len(self.told)
+        for look in looks:
+            self.reporter.step(look, self.now)
+            looked = self.now
+            for _ in range(LOOK_SECONDS):
+                self.now += 1
+                self.reporter.step(None, self.now)
+        return [(at - looked, what) for at, what in self.told[begin:]]
+
+    def wait(self, seconds):
+        begin = len(self.told)
+        for _ in range(seconds):
+            self.now += 1
+            self.reporter.step(None, self.now)
+        return self.told[begin:]
+
+
+def test_a_change_is_written_after_its_jitter_only():
+    assert Node(high=True).see(BAD, BAD, BAD) == [(JITTER_SECONDS, "True")]
+    assert Node(high=False).see(BAD, BAD, BAD) == [(0, "True")]
+
+
+def test_the_condition_is_kept_while_nothing_is_known():
+    node = Node()
+    node.see(BAD, BAD, BAD)
+    assert node.see(*[BLIND] * 30) == []
+    assert node.see(GOOD, GOOD) == []
+    assert [what for _, what in node.see(GOOD)] == ["False"]
+
+
+def test_one_heartbeat_is_written_in_five_minutes():
+    node = Node(high=False)
+    sent = node.see(*[GOOD] * 83)
+    assert [what for _, what in sent] == ["False"] * 10
+    gaps = {round(later[0] - earlier[0]) for earlier, later in itertools.pairwise(sent)}
+    assert gaps == {HEARTBEAT_SECONDS * 0.9}
+
+
+def test_a_check_that_stopped_looking_ends_the_heartbeats():
+    node = Node(high=False)
+    node.see(GOOD, GOOD, GOOD)
+    assert len(node.wait(2000)) <= 1
+    assert node.see(BAD, BAD) == []
+
+
+def test_looks_far_apart_are_not_in_a_row():
+    node = Node(high=False)
+    for _ in range(5):
+        node.see(BAD)
+        assert node.wait(int(STALE_SECONDS)) == []
+
+
+def test_a_refused_change_is_tried_again_ever_less_often():
+    node = Node()
+    node.problems = [NotPatchedError("503") for _ in range(6)]
+    node.see(BAD, BAD, BAD)
+    node.see(*[BAD] * 10)
+    times = [at for at, _ in node.told]
+    assert [what for _, what in node.told[:7]] == ["refused"] * 6 + ["True"]
+    assert [later - earlier for earlier, later in itertools.pairwise(times)] == [5, 10, 20, 40, 60, 60]
+
+
+def test_the_wait_that_the_server_asks_for_is_kept():
+    node = Node(high=False)
+    node.problems = [NotPatchedError("429", wait=90)]
+    node.see(BAD, BAD, BAD)
+    node.see(BAD, BAD, BAD)
+    (refused, _), (written, _) = node.told
+    assert written - refused == 90
+
+
+def test_what_changed_meanwhile_is_what_is_written_in_the_end():
+    node = Node(high=False)
+    node.problems = [NotPatchedError("gone") for _ in range(3)]
+    node.see(BAD, BAD, BAD)
+    node.see(GOOD, GOOD, GOOD)
+    assert node.told[-1][1] == "False"
+
+
+def test_each_result_is_taken_once(tmp_path):
+    file = str(tmp_path / "health.json")
+    results = Results(file)
+    assert results.new() is None
+    records.write(file, json.dumps({"verdict": "pass"}))
+    assert not results.new().why
+    assert results.new() is None
+    records.write(file, '{"verdict": "pa')
+    assert results.new().why
+
+
+CALL = """
+    import sys
+    sys.path.insert(0, sys.argv[1])
+    from nodetune.guard.node import node_status
+    from nodetune.guard.node.condition import Condition
+    node_status.SECONDS = float(sys.argv[4])
+    server = node_status.Server("127.0.0.1", int(sys.argv[2]), sys.argv[3])
+    for _ in range(int(sys.argv[5])):
+        try:
+            server.patch("n/1", Condition("True", "GatingCheckFails", ("gpu-lost",), "gpu-lost: GPU3"), 0)
+            print("written", 0)
+        except node_status.NotPatchedError as problem:
+            print(problem, round(problem.wait))
+"""
+
+
+@pytest.fixture
+def api(tmp_path):
+    server = ApiServer(tmp_path)
+    with server.running():
+        yield server
+
+
+def patched(program, api, times=1, seconds=20, port=None):
+    """What the program of the node says of as many patches."""
+    arguments = [str(program), str(port or api.port), str(api.folder), str(seconds), str(times)]
+    command = [sys.executable, "-I", "-S", "-c", textwrap.dedent(CALL), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def test_one_condition_is_patched_with_the_token_of_the_file(program, api):
+    assert patched(program, api) == ["written 0"]
+    path, headers, body = api.requests[0]
+    assert path == "/api/v1/nodes/n%2F1/status"
+    assert headers["Content-Type"] == "application/strategic-merge-patch+json"
+    assert headers["Authorization"] == "Bearer first"
+    (condition,) = body["status"]["conditions"]
+    assert time.strptime(condition.pop("lastHeartbeatTime"), "%Y-%m-%dT%H:%M:%SZ")
+    assert condition == {
+        "type": "NodetuneGPUProblem",
+        "status": "True",
+        "reason": "GatingCheckFails",
+        "message": "gpu-lost: GPU3",
+        "lastTransitionTime": "1970-01-01T00:00:00Z",
+    }
+
+
+def test_what_the_server_refuses_is_told_in_one_line(program, api):
+    api.answers = [401, 403, 409, (429, {"Retry-After": "7"}), (500, {"Retry-After": "soon"}), "cut", 200]
+    said = patched(program, api, 7)
+    assert [line.partition(":")[0] for line in said[:5]] == [
+        "401 Unauthorized",
+        "403 Forbidden",
+        "409 Conflict",
+        "429 Too Many Requests",
+        "500 Internal Server Error",
+    ]
+    assert [line.rpartition(" ")[2] for line in said] == ["0", "0", "0", "7", "0", "0", "0"]
+    assert "said with 403" in said[1]
+    assert said[6] == "written 0"
+
+
+@pytest.mark.parametrize("how", ["stall", "drip"])
+def test_a_server_that_does_not_come_to_an_end_is_left(program, api, how):
+    api.answers = [how]
+    (said,) = patched(program, api, seconds=1)
+    assert said.startswith("the API server did not answer within 1 s")
+
+
+def test_a_server_that_is_not_trusted_gets_no_token(program, api, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    ApiServer(other)
+    (said,) = patched(program, ApiServerAt(other), port=api.port)
+    assert "CERTIFICATE_VERIFY_FAILED" in said
+    assert api.requests == []
+
+
+class ApiServerAt:
+    def __init__(self, folder):
+        self.folder, self.port = folder, 0
+
+
+@pytest.mark.parametrize("token", ["", "two\nlines", "ümlaut"])
+def test_what_is_no_token_is_not_sent_nor_told(program, api, token):
+    (api.folder / "token").write_text(token)
+    (said,) = patched(program, api)
+    assert "token" in said or "ascii" in said
+    assert "two" not in said
+    assert api.requests == []
+
+
+def test_a_missing_token_and_a_closed_port_are_told(program, api):
+    (api.folder / "token").unlink()
+    assert "No such file" in patched(program, api)[0]
+    (api.folder / "token").write_text("first")
+    assert "refused" in patched(program, api, port=1)[0]
+
+
+def test_the_reporter_ends_at_once_and_clears_nothing(program, api):
+    """It reports what three looks agree on, with the token as it is then."""
+    result = api.folder / "health.json"
+    environment = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(api.port), "NODE_NAME": "n01"}
+    code = (
+        f"import sys; sys.path.insert(0, {str(program)!r}); from nodetune.guard.node import main, report;"
+        f"report.TOKENS = {str(api.folder)!r}; report.TICK_SECONDS = 0.02; report.JITTER_SECONDS = 0.1;"
+        f"sys.exit(main.main(['report', '--result', {str(api.folder)!r}, '--enforce', 'all']))"
+    )
+    command = [sys.executable, "-I", "-S", "-c", code]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout.readline() == "nodetune: n01: enforced: all\n"
+        (api.folder / "token").write_text("second")
+        while not api.requests:
+            assert child.poll() is None
+            records.write(str(result), json.dumps(_fails()))
+            time.sleep(0.05)
+        assert child.stdout.readline() == "nodetune: n01: True GatingCheckFails: gpu-lost: GPU3: lost\n"
+        child.terminate()
+        assert child.wait() == 0
+    assert len(api.requests) == 1
+    assert api.requests[0][1]["Authorization"] == "Bearer second"
+
+
+def _fails():
+    return {"verdict": "fail", "findings": [{"check": "gpu-lost", "subjects": "GPU3: lost"}], "unknown": []}
+
+
+def test_a_reporter_outside_of_a_pod_says_so(program):
+    command = [sys.executable, "-I", "-S", str(program / "nodetune/guard/node/__main__.py"), "report"]
+    ended = subprocess.run(command, env={}, capture_output=True, text=True, cwd=os.sep)
+    assert ended.returncode == 3
+    assert ended.stdout == "nodetune: inconclusive: not in a pod of Kubernetes: 'KUBERNETES_SERVICE_HOST'\n"
