@@ -19,6 +19,7 @@ from nodetune.api.model import Check
 from nodetune.audit import explain
 from nodetune.cli import main as cli_main
 from nodetune.foundation import paths, yaml_lines
+from nodetune.guard.deploy.kubernetes import chart
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]  # mkdocs loads this file by its path
@@ -74,6 +75,7 @@ def pages() -> dict[str, str]:
         "project/verdicts.md": verdicts.page(),
         **samples.pages(HERE),
         **pictures.drawn(),
+        **{f"../charts/nodetune/{name}": text for name, text in chart.files().items()},
         "../README.md": readme(),
     }
 

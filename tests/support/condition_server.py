@@ -35,10 +35,14 @@ def certificate(folder):
 
 
 class ApiServer:
-    """`answers` has what comes next: a status, (status, headers), "stall", "drip" or "cut"; then 200. `requests` has what was asked."""
+    """`answers` has what comes next: a status, (status, headers), "stall", "drip" or "cut"; then 200. `requests` has what was asked.
+
+    `nodes` maps the names of nodes to the types of their conditions; they are listed two at a time.
+    """
 
     def __init__(self, folder):
         self.folder, self.answers, self.requests = folder, [], []
+        self.nodes = {}
         certificate(folder)
         (folder / "token").write_text("first")
         self.over = threading.Event()
@@ -70,6 +74,12 @@ class ApiServer:
                 there.requests.append((self.path, dict(self.headers), json.loads(body)))
                 there.answer(self)
 
+            def do_GET(self):
+                names, at = sorted(there.nodes), int(self.path.partition("continue=")[2] or 0)
+                items = [_node(name, there.nodes[name]) for name in names[at : at + 2]]
+                more = str(at + 2) if at + 2 < len(names) else ""
+                _send(self, 200, {"metadata": {"continue": more}, "items": items})
+
             def log_message(self, *_):
                 pass
 
@@ -85,9 +95,20 @@ class ApiServer:
                     handler.wfile.write(b"H")
         elif how != "cut":
             status, headers = how if isinstance(how, tuple) else (how, {})
-            handler.send_response(status)
-            said = json.dumps({"kind": "Status", "message": f"said with {status}"}).encode()
-            for name, value in {**headers, "Content-Length": str(len(said))}.items():
-                handler.send_header(name, value)
-            handler.end_headers()
-            handler.wfile.write(said)
+            path, _, body = self.requests[-1]
+            if status == 200 and body["status"]["conditions"][0].get("$patch") == "delete":
+                self.nodes[path.split("/")[-2]].remove(body["status"]["conditions"][0]["type"])
+            _send(handler, status, {"kind": "Status", "message": f"said with {status}"}, headers)
+
+
+def _node(name, conditions):
+    return {"metadata": {"name": name}, "status": {"conditions": [{"type": each} for each in conditions]}}
+
+
+def _send(handler, status, data, headers=()):
+    handler.send_response(status)
+    said = json.dumps(data).encode()
+    for name, value in {**dict(headers), "Content-Length": str(len(said))}.items():
+        handler.send_header(name, value)
+    handler.end_headers()
+    handler.wfile.write(said)

@@ -86,6 +86,7 @@ KEPT = {
     "tests/machines/test_pull_machines.py": {"goes on"},
     "tests/machines/test_resources.py": {"took back|take back|takes back|taken back"},
     "tests/machines/test_tuned_machine.py": {"of our own|of ours"},
+    "nodetune/guard/deploy/kubernetes/chart.py": {"hook|hooks"},
     "playbooks/README.md": {"hook|hooks", "owed"},
     "playbooks/module_utils/nodetune_host/edits.py": {"hook|hooks"},
     "playbooks/module_utils/nodetune_host/journal.py": {"hook|hooks"},
@@ -95,7 +96,7 @@ KEPT = {
     "playbooks/engine/roles/driver/tasks/main.yml": {"anew"},
     "playbooks/engine/roles/persistenced/tasks/main.yml": {"anew"},
 }
-"""Places that name an old word because users meet it: renames, apt hooks, and the names of checks (in waivers, policies
+"""Places that name an old word because users meet it: renames, hooks of apt and Helm, and the names of checks (in waivers, policies
 and alerts), of files, metrics, settings and of members of JSON documents, which stay, as do the names of benchmarks and of
 tests on virtual machines, which a record has. Texts of files on hosts stay as well:
 a new word there would rewrite the files at the next provision, rebuild the initial RAM disk and reload systemd.

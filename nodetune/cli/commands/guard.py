@@ -9,4 +9,4 @@ from nodetune.cli import Folder
 
 @click.group("guard", cls=Folder)
 def command() -> None:
-    """Check Slurm nodes before each job."""
+    """Keep jobs off bad nodes of Slurm and Kubernetes."""

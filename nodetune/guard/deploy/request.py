@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import nodetune
 from nodetune.foundation.request import RequestError, built, one_of, part
 from nodetune.guard.deploy import policy as guard_policy
 from nodetune.guard.deploy.paths import PYTHONS
@@ -15,6 +17,9 @@ from nodetune.hosts.connection_options import ConnectionOptions
 
 if TYPE_CHECKING:
     from nodetune.audit.selection import Selection
+
+MANIFESTS = ("daemonset", "nrc", "npd", "dra", "clear", "all")
+DNS_NAME = "[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,42 @@ class InstallRequest(GuardDiffRequest):
     def pythons(self) -> tuple[str, ...]:
         """The interpreters that may run the program, best first."""
         return (self.python,) if self.python else PYTHONS
+
+
+@dataclass(frozen=True)
+class ManifestsRequest:
+    """Print manifests for Kubernetes. `enforce`: the checks that make a problem; `device`: POOL/DEVICE of device taints."""
+
+    kind: str = one_of("daemonset", MANIFESTS)
+    selection: Selection = built()
+    enforce: tuple[str, ...] = ()
+    image: str = f"nodetune-node:{nodetune.__version__}"
+    kubernetes: str = "1.32"
+    device: tuple[str, ...] = ()
+    node_labels: tuple[str, ...] = ("nvidia.com/gpu.present=true",)
+
+    def __post_init__(self) -> None:
+        """Raise RequestError."""
+        if not re.fullmatch(r"v?1\.\d{1,3}(\.\d+)?", self.kubernetes):
+            raise RequestError(f"--kubernetes is {self.kubernetes!r}: give a version such as 1.32")
+        for each in self.device:
+            if not re.fullmatch(rf"{DNS_NAME}/{DNS_NAME}", each):
+                raise RequestError(f"--device is {each!r}: give POOL/DEVICE, such as gpu-node-1/gpu-3")
+        for each in self.node_labels:
+            if not re.fullmatch(r"[\w./-]+=[\w.-]*", each, re.ASCII):
+                raise RequestError(f"--node-label is {each!r}: give NAME=VALUE, such as nvidia.com/gpu.present=true")
+        if not re.fullmatch(r"[\w./:@-]+", self.image, re.ASCII):
+            raise RequestError(f"--image is {self.image!r}: give REGISTRY/NAME:TAG")
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """The oldest API server of the cluster."""
+        major, minor = self.kubernetes.removeprefix("v").split(".")[:2]
+        return int(major), int(minor)
+
+    @property
+    def node_selector(self) -> dict[str, str]:
+        return dict(each.split("=", 1) for each in self.node_labels)
 
 
 @dataclass(frozen=True)

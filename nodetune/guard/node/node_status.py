@@ -1,4 +1,4 @@
-"""Patch one condition of the guard's own node in Kubernetes: one HTTPS request, no more rights than that needs.
+"""The guard's condition at the API server of Kubernetes: written, and cleared, by one HTTPS request.
 
 A strategic merge patch changes this condition and keeps all others; nothing is read first. The token is read each time:
 the kubelet replaces the file before the token ends.
@@ -26,12 +26,14 @@ TOKEN, CA = "token", "ca.crt"
 SECONDS = 10.0
 """For a whole request, however slowly its parts arrive."""
 LONGEST_ANSWER, LONGEST_WHY = 1 << 16, 300
+PAGE = 100
+"""Nodes that are asked for at a time."""
 LONGEST_WAIT = 600.0
 """Of what a Retry-After may ask for."""
 
 
-class NotPatchedError(Exception):
-    """The condition was not written; the text says why. `wait` is how long the API server asked to wait, or 0."""
+class RefusedError(Exception):
+    """The API server did not do what it was asked; the text says why. `wait` is how long the API server asked to wait, or 0."""
 
     def __init__(self, why: str, wait: float = 0.0) -> None:
         super().__init__(why)
@@ -52,32 +54,65 @@ class Server:
         return cls(environment["KUBERNETES_SERVICE_HOST"], int(environment["KUBERNETES_SERVICE_PORT"]), folder)
 
     def patch(self, node: str, condition: Condition, since: float) -> None:
-        """Write the condition; `since` is when its status began. Raise NotPatchedError."""
-        path = f"/api/v1/nodes/{urllib.parse.quote(node, safe='')}/status"
-        body = _body(condition, since)
-        try:  # in a child: a server that sends a byte now and then keeps nobody
-            why, wait = worker.ask(lambda _: self._send(path, body), SECONDS, "the API server")
-        except (worker.NoAnswerError, OSError) as problem:
-            raise NotPatchedError(plain_text.plain(problem, LONGEST_WHY)) from None
-        if why:
-            raise NotPatchedError(plain_text.plain(why, LONGEST_WHY), wait)
+        """Write the condition; `since` is when its status began. Raise RefusedError."""
+        self._patch(node, _body(condition, since))
 
-    def _send(self, path: str, body: bytes) -> tuple[str, float]:
-        """Return why the server refused it, and how long it asked to wait. Raise OSError, ValueError or HTTPException."""
+    def clear(self, node: str) -> None:
+        """Remove the condition. Raise RefusedError."""
+        self._patch(node, {"type": TYPE, "$patch": "delete"})
+
+    def _patch(self, node: str, told: Mapping[str, Any]) -> None:
+        path = f"/api/v1/nodes/{urllib.parse.quote(node, safe='')}/status"
+        self._ask("PATCH", path, json.dumps({"status": {"conditions": [told]}}).encode())
+
+    def with_condition(self) -> list[str]:
+        """Return the names of the nodes that have the condition, in whatever state. Raise RefusedError."""
+        found: list[str] = []
+        after = ""
+        while True:
+            names, after = self._ask("GET", f"/api/v1/nodes?limit={PAGE}" + (f"&continue={after}" if after else ""))
+            found += names
+            if not after:
+                return found
+
+    def _ask(self, method: str, path: str, body: bytes | None = None) -> Any:
+        """Return what the answer says, in a child: a server that sends a byte now and then keeps nobody."""
+        try:
+            why, wait, said = worker.ask(lambda _: self._send(method, path, body), SECONDS, "the API server")
+        except (worker.NoAnswerError, OSError) as problem:
+            raise RefusedError(plain_text.plain(problem, LONGEST_WHY)) from None
+        if why:
+            raise RefusedError(plain_text.plain(why, LONGEST_WHY), wait)
+        return said
+
+    def _send(self, method: str, path: str, body: bytes | None) -> tuple[str, float, Any]:
+        """Return why the server refused it, how long it asked to wait, and what it said. Raise OSError and others."""
         with open(os.path.join(self.folder, TOKEN), encoding="ascii") as file:
             token = file.read().strip()
         if not re.fullmatch("[!-~]+", token):  # the message of http.client would have it
             raise ValueError(f"{file.name} is not a token")
         trusted = ssl.create_default_context(cafile=os.path.join(self.folder, CA))
         there = http.client.HTTPSConnection(self.host, self.port, timeout=SECONDS, context=trusted)
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": KIND, "User-Agent": "nodetune-guard"}
-        there.request("PATCH", path, body, headers)
+        headers = {"Authorization": f"Bearer {token}", "User-Agent": "nodetune-guard"}
+        there.request(method, path, body, {**headers, "Content-Type": KIND} if body else headers)
         answer = there.getresponse()
-        return ("", 0.0) if answer.status == http.client.OK else (_refused(answer), _wait(answer.headers))
+        if answer.status != http.client.OK:
+            return _refused(answer), _wait(answer.headers), None
+        return "", 0.0, None if body else _nodes(json.load(answer))
 
 
-def _body(condition: Condition, since: float) -> bytes:
-    told = {
+def _nodes(listed: Any) -> tuple[list[str], str]:
+    """Return the nodes of a page that have the condition, and what the next page is asked with."""
+    named = [
+        str(node["metadata"]["name"])
+        for node in listed["items"]
+        if any(each.get("type") == TYPE for each in node["status"].get("conditions") or ())
+    ]
+    return named, urllib.parse.quote(str(listed["metadata"].get("continue") or ""), safe="")
+
+
+def _body(condition: Condition, since: float) -> dict[str, str]:
+    return {
         "type": TYPE,
         "status": condition.status,
         "reason": condition.reason,
@@ -85,7 +120,6 @@ def _body(condition: Condition, since: float) -> bytes:
         "lastHeartbeatTime": _time(time.time()),
         "lastTransitionTime": _time(since),
     }
-    return json.dumps({"status": {"conditions": [told]}}).encode()
 
 
 def _time(seconds: float) -> str:

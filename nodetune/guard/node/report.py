@@ -18,7 +18,7 @@ from nodetune.guard.node import condition as conditions
 from nodetune.guard.node import health, records
 from nodetune.guard.node.condition import Condition, Look, Looks
 from nodetune.guard.node.main import RUN, InconclusiveError
-from nodetune.guard.node.node_status import NotPatchedError, Server
+from nodetune.guard.node.node_status import RefusedError, Server
 
 if TYPE_CHECKING:
     from nodetune.guard.node.job import Job
@@ -38,8 +38,8 @@ def run(asked: Arguments, job: Job) -> int:
     """Report until SIGTERM. Raise InconclusiveError."""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(RUN))
     enforced = [each for each in asked.enforce.split(",") if each]
-    reporter = Reporter(job.node, _server(), Looks(enforced))
-    _say(f"{job.node}: " + (f"enforced: {', '.join(enforced)}" if enforced else "observe: no check makes a problem"))
+    reporter = Reporter(job.node, server(), Looks(enforced))
+    say(f"{job.node}: " + (f"enforced: {', '.join(enforced)}" if enforced else "observe: no check makes a problem"))
     path = os.path.join(asked.result, health.RESULT)
     seen = Results(path)
     while True:
@@ -47,7 +47,8 @@ def run(asked: Arguments, job: Job) -> int:
         time.sleep(TICK_SECONDS)
 
 
-def _server() -> Server:
+def server() -> Server:
+    """Return the API server of this pod. Raise InconclusiveError."""
     try:
         return Server.of(os.environ, TOKENS)
     except (KeyError, ValueError) as problem:
@@ -112,22 +113,22 @@ class Reporter:
         since = time.time() if changed else self._since
         try:
             self._server.patch(self._node, wanted, since)
-        except NotPatchedError as problem:
+        except RefusedError as problem:
             self._due = now + max(problem.wait, self._chance(0.5, 1) * self._retry)
             self._retry = min(2 * self._retry, LONGEST_RETRY)
             self._tell(f"not written: {problem}")
             return
         if wanted != self._written or self._problem:
-            _say(f"{self._node}: {wanted.status} {wanted.reason}: {wanted.message}")
+            say(f"{self._node}: {wanted.status} {wanted.reason}: {wanted.message}")
         self._written, self._since, self._problem, self._retry = wanted, since, "", RETRY_SECONDS
         self._due = now + HEARTBEAT_SECONDS * self._chance(1 - SPREAD, 1 + SPREAD)
 
     def _tell(self, problem: str) -> None:
         """Say what is wrong, once."""
         if problem != self._problem:
-            _say(f"{self._node}: {problem}")
+            say(f"{self._node}: {problem}")
         self._problem = problem
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
     print(f"nodetune: {plain_text.plain(text, conditions.LONGEST_MESSAGE)}", flush=True)

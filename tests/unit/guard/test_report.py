@@ -12,7 +12,7 @@ import pytest
 
 from nodetune.guard.node import records
 from nodetune.guard.node.condition import ALL, Looks
-from nodetune.guard.node.node_status import NotPatchedError
+from nodetune.guard.node.node_status import RefusedError
 from nodetune.guard.node.report import HEARTBEAT_SECONDS, JITTER_SECONDS, STALE_SECONDS, Reporter, Results
 from tests.support.condition_server import ApiServer
 from tests.unit.guard.test_condition import BAD, BLIND, GOOD
@@ -90,7 +90,7 @@ def test_looks_far_apart_are_not_in_a_row():
 
 def test_a_refused_change_is_tried_again_ever_less_often():
     node = Node()
-    node.problems = [NotPatchedError("503") for _ in range(6)]
+    node.problems = [RefusedError("503") for _ in range(6)]
     node.see(BAD, BAD, BAD)
     node.see(*[BAD] * 10)
     times = [at for at, _ in node.told]
@@ -100,7 +100,7 @@ def test_a_refused_change_is_tried_again_ever_less_often():
 
 def test_the_wait_that_the_server_asks_for_is_kept():
     node = Node(high=False)
-    node.problems = [NotPatchedError("429", wait=90)]
+    node.problems = [RefusedError("429", wait=90)]
     node.see(BAD, BAD, BAD)
     node.see(BAD, BAD, BAD)
     (refused, _), (written, _) = node.told
@@ -109,7 +109,7 @@ def test_the_wait_that_the_server_asks_for_is_kept():
 
 def test_what_changed_meanwhile_is_what_is_written_in_the_end():
     node = Node(high=False)
-    node.problems = [NotPatchedError("gone") for _ in range(3)]
+    node.problems = [RefusedError("gone") for _ in range(3)]
     node.see(BAD, BAD, BAD)
     node.see(GOOD, GOOD, GOOD)
     assert node.told[-1][1] == "False"
@@ -137,7 +137,7 @@ CALL = """
         try:
             server.patch("n/1", Condition("True", "GatingCheckFails", ("gpu-lost",), "gpu-lost: GPU3"), 0)
             print("written", 0)
-        except node_status.NotPatchedError as problem:
+        except node_status.RefusedError as problem:
             print(problem, round(problem.wait))
 """
 
@@ -258,3 +258,28 @@ def test_a_reporter_outside_of_a_pod_says_so(program):
     ended = subprocess.run(command, env={}, capture_output=True, text=True, cwd=os.sep)
     assert ended.returncode == 3
     assert ended.stdout == "nodetune: inconclusive: not in a pod of Kubernetes: 'KUBERNETES_SERVICE_HOST'\n"
+
+
+CLEAR = """
+    import sys
+    sys.path.insert(0, sys.argv[1])
+    from nodetune.guard.node import clear, main, report
+    report.TOKENS, clear.PAUSE_SECONDS = sys.argv[2], 0
+    sys.exit(main.main(["clear"]))
+"""
+
+
+def test_the_condition_is_cleared_until_no_node_has_it_twice(program, api):
+    api.nodes = {"n01": ["Ready", "NodetuneGPUProblem"], "n02": ["Ready"], "n03": ["NodetuneGPUProblem", "Ready"]}
+    api.answers = [200, 503]
+    command = [sys.executable, "-I", "-S", "-c", textwrap.dedent(CLEAR), str(program), str(api.folder)]
+    environment = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(api.port)}
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert ended.stdout.splitlines() == [
+        "nodetune: 503 Service Unavailable: said with 503",
+        "nodetune: cleared on 1 node",
+        "nodetune: no node has the condition",
+        "nodetune: no node has the condition",
+    ]
+    assert ended.returncode == 0
+    assert api.nodes == {"n01": ["Ready"], "n02": ["Ready"], "n03": ["Ready"]}

@@ -1,0 +1,158 @@
+"""The pods of the guard: the DaemonSet, and the Job that clears the condition. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from nodetune.guard.deploy.kubernetes.access import LABELS, NAME, named
+from nodetune.guard.deploy.paths import ETC, POLICY
+from nodetune.guard.node.report import TOKENS
+
+COMPONENT = "app.kubernetes.io/component"
+DAEMON_SET, CLEAR, CONFIG = "nodetune-node", "nodetune-clear", "nodetune-guard"
+PROGRAM = "/opt/nodetune"
+"""Where the image has the program of the guard."""
+START = ["python3", "-I", "-S", "-B", f"{PROGRAM}/nodetune/guard/node/__main__.py"]
+RESULT, HOST, RUN = "/result", "/host", "/run/nodetune"
+TOKEN_SECONDS = 3600
+UNPRIVILEGED = {
+    "runAsNonRoot": True,
+    "runAsUser": 65532,
+    "runAsGroup": 65532,
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+def config(namespace: str, policy: str) -> dict[str, Any]:
+    """Return the ConfigMap with the guard's policy."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": named(CONFIG, namespace),
+        "data": {"guard.json": policy},
+    }
+
+
+def policy_text(policy: Mapping[str, Any]) -> str:
+    """Return the policy without what differs from one time to the next."""
+    return json.dumps({**policy, "host": "", "time": 0}, indent=1) + "\n"
+
+
+def daemon_set(namespace: str, image: str, enforce: str, node_selector: Any) -> dict[str, Any]:
+    """Return the DaemonSet: a privileged check without a token, and a reporter with a token and nothing else."""
+    labels = {**LABELS, COMPONENT: "node"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {**named(DAEMON_SET, namespace), "labels": labels},
+        "spec": {
+            "selector": {"matchLabels": {"app.kubernetes.io/name": "nodetune", COMPONENT: "node"}},
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "serviceAccountName": NAME,
+                    "automountServiceAccountToken": False,
+                    "hostPID": True,
+                    "hostNetwork": True,
+                    "priorityClassName": "system-node-critical",
+                    "terminationGracePeriodSeconds": 5,
+                    "nodeSelector": node_selector,
+                    "tolerations": [{"operator": "Exists"}],
+                    "containers": [_check(image), _reporter(image, enforce)],
+                    "volumes": [
+                        {"name": "host", "hostPath": {"path": "/", "type": "Directory"}},
+                        {"name": "run", "hostPath": {"path": RUN, "type": "DirectoryOrCreate"}},
+                        {"name": "policy", "configMap": {"name": CONFIG}},
+                        {"name": "result", "emptyDir": {"medium": "Memory", "sizeLimit": "2Mi"}},
+                        _token(),
+                    ],
+                },
+            },
+        },
+    }
+
+
+def _check(image: str) -> dict[str, Any]:
+    options = ["--policy", POLICY, "--run", f"{RUN}/guard", "--result", RESULT, "--host", HOST]
+    return {
+        "name": "check",
+        "image": image,
+        "command": [*START, "looks", *options],
+        "env": [_node_name()],
+        "resources": {"requests": {"cpu": "10m", "memory": "40Mi"}, "limits": {"memory": "400Mi"}},
+        "securityContext": {"privileged": True, "readOnlyRootFilesystem": True},
+        "volumeMounts": [
+            {"name": "host", "mountPath": HOST, "readOnly": True, "mountPropagation": "HostToContainer"},
+            {"name": "run", "mountPath": RUN},
+            {"name": "policy", "mountPath": ETC, "readOnly": True},
+            {"name": "result", "mountPath": RESULT},
+        ],
+    }
+
+
+def _reporter(image: str, enforce: str) -> dict[str, Any]:
+    return {
+        "name": "reporter",
+        "image": image,
+        "command": [*START, "report", "--result", RESULT, "--enforce", enforce],
+        "env": [_node_name()],
+        "resources": {"requests": {"cpu": "5m", "memory": "24Mi"}, "limits": {"memory": "100Mi"}},
+        "securityContext": UNPRIVILEGED,
+        "volumeMounts": [
+            {"name": "result", "mountPath": RESULT, "readOnly": True},
+            {"name": "token", "mountPath": TOKENS, "readOnly": True},
+        ],
+    }
+
+
+def _node_name() -> dict[str, Any]:
+    return {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+
+
+def _token() -> dict[str, Any]:
+    """Return the volume with a token of this pod, and what the API server's certificate is checked with."""
+    sources = [
+        {"serviceAccountToken": {"path": "token", "expirationSeconds": TOKEN_SECONDS}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+    ]
+    return {"name": "token", "projected": {"sources": sources}}
+
+
+def clear_job(namespace: str, image: str) -> dict[str, Any]:
+    """Return the Job that removes the condition from all nodes."""
+    labels = {**LABELS, COMPONENT: "clear"}
+    container = {
+        "name": "clear",
+        "image": image,
+        "command": [*START, "clear"],
+        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "300Mi"}},
+        "securityContext": UNPRIVILEGED,
+        "volumeMounts": [{"name": "token", "mountPath": TOKENS, "readOnly": True}],
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {**named(CLEAR, namespace), "labels": labels},
+        "spec": {
+            "backoffLimit": 3,
+            "activeDeadlineSeconds": 240,  # Helm waits for 300
+            "ttlSecondsAfterFinished": 600,
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "serviceAccountName": CLEAR,
+                    "automountServiceAccountToken": False,
+                    "restartPolicy": "Never",
+                    "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+                    "containers": [container],
+                    "volumes": [_token()],
+                },
+            },
+        },
+    }

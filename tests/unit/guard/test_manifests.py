@@ -1,0 +1,140 @@
+"""The guard's manifests for Kubernetes, held to the schemas of Kubernetes without any field that it does not know."""
+
+import json
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from nodetune.foundation.request import RequestError
+from nodetune.guard.deploy.kubernetes import access, manifests, rules
+from nodetune.guard.deploy.request import ManifestsRequest
+from nodetune.guard.node import policy
+from tests.support.commandline import nodetune
+
+DEVICES = ("gpu-node-1/gpu-3",)
+
+
+def made(kind="daemonset", **settings):
+    return list(yaml.safe_load_all(manifests.text(ManifestsRequest(kind=kind, **settings))))
+
+
+def one(kind, objects):
+    (found,) = [each for each in objects if each["kind"] == kind]
+    return found
+
+
+@pytest.mark.parametrize("version", ["1.33", "1.37"])
+@pytest.mark.parametrize("kind", ["daemonset", "npd", "clear", "dra"])
+def test_the_schemas_of_kubernetes_accept_them(kind, version):
+    newest = kind == "dra"
+    for each in made(kind, kubernetes="1.37", device=DEVICES):
+        kubernetes_validate.validate(each, "1.37" if newest else version, strict=True)
+
+
+def test_a_field_that_kubernetes_does_not_know_is_refused():
+    daemon_set = one("DaemonSet", made())
+    daemon_set["spec"]["template"]["spec"]["hostPid"] = True
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(daemon_set, "1.37", strict=True)
+
+
+def test_no_check_makes_a_problem_unless_it_is_named():
+    assert _enforced(made()) == ""
+    assert _enforced(made(enforce=("gpu-lost", "gpu-missing"))) == "gpu-lost,gpu-missing"
+    with pytest.raises(RequestError, match="'gpu-lots' is not a gating check: there are gpu-lost, "):
+        made(enforce=("gpu-lots",))
+
+
+def _enforced(objects):
+    command = _container("reporter", objects)["command"]
+    return command[command.index("--enforce") + 1]
+
+
+def _container(name, objects):
+    pod = one("DaemonSet", objects)["spec"]["template"]["spec"]
+    (found,) = [each for each in pod["containers"] if each["name"] == name]
+    return found
+
+
+def test_who_has_privileges_has_no_token_and_the_other_way_round():
+    objects = made()
+    pod = one("DaemonSet", objects)["spec"]["template"]["spec"]
+    check, reporter = (_container(name, objects) for name in ("check", "reporter"))
+    assert pod["automountServiceAccountToken"] is False
+    assert check["securityContext"]["privileged"]
+    assert "token" not in [each["name"] for each in check["volumeMounts"]]
+    assert reporter["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert reporter["securityContext"]["runAsUser"] == 65532
+    assert [each["name"] for each in reporter["volumeMounts"]] == ["result", "token"]
+
+
+def test_it_may_patch_the_status_of_nodes_and_nothing_else():
+    rule = {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]}
+    assert one("ClusterRole", made())["rules"] == [rule]
+    spec = one("ValidatingAdmissionPolicy", made())["spec"]
+    assert spec["failurePolicy"] == "Fail"
+    assert one("ValidatingAdmissionPolicyBinding", made())["spec"]["validationActions"] == ["Deny"]
+    assert set(access.STATUS_FIELDS) == _fields_of_a_status() - {"conditions"}
+
+
+def _fields_of_a_status():
+    """Return the fields of a node's status in these schemas: one that is forgotten could be changed."""
+    folder = Path(kubernetes_validate.__file__).parent / "kubernetes-json-schema"
+    schemas = [folder / f"v{version}.0-local-strict" / "nodestatus-v1.json" for version in ("1.33", "1.37")]
+    return {name for each in schemas for name in json.loads(each.read_text())["properties"]}
+
+
+def test_the_policy_in_the_config_map_is_one_that_the_node_reads():
+    text = one("ConfigMap", made())["data"]["guard.json"]
+    assert policy.Policy(policy.parsed(text), "").mode == "observe"
+    assert manifests.text(ManifestsRequest()) == manifests.text(ManifestsRequest())
+
+
+def test_rules_of_the_readiness_controller_begin_as_dry_runs():
+    for each in made("nrc"):
+        assert each["spec"]["dryRun"] is True
+        assert each["spec"]["taint"]["key"].startswith("readiness.k8s.io/")
+        with_default = "defaultStatus" in each["spec"]["conditions"][0]
+        assert with_default == (each["spec"]["enforcementMode"] == "continuous")  # a bootstrap rule may have none
+
+
+def test_a_device_taint_has_no_effect_at_first_and_needs_kubernetes_1_37():
+    (rule,) = made("dra", kubernetes="v1.37.2", device=DEVICES)
+    assert rule["spec"]["taint"]["effect"] == "None"
+    assert rule["spec"]["deviceSelector"] == {"driver": "gpu.nvidia.com", "pool": "gpu-node-1", "device": "gpu-3"}
+    with pytest.raises(RequestError, match="needs Kubernetes 1.37, not 1.36"):
+        made("dra", kubernetes="1.36", device=DEVICES)
+    with pytest.raises(RequestError, match="needs --device"):
+        made("dra", kubernetes="1.37")
+    with pytest.raises(RequestError, match="needs Kubernetes 1.32, not 1.31"):
+        made(kubernetes="1.31")
+
+
+def test_the_plugin_of_node_problem_detector_is_bounded():
+    plugin = json.loads(one("ConfigMap", made("npd"))["data"]["nodetune-guard.json"])
+    assert plugin["pluginConfig"]["max_output_length"] == rules.LONGEST_LINE
+    assert plugin["conditions"][0]["type"] == plugin["rules"][0]["condition"] == "NodetuneGPUProblem"
+
+
+WRONG = {
+    "--kubernetes is '2'": {"kubernetes": "2"},
+    "--device is 'gpu-3'": {"device": ("gpu-3",)},
+    "--node-label is 'gpu'": {"node_labels": ("gpu",)},
+    "--image is 'a b'": {"image": "a b"},
+}
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_a_wrong_value_is_named(said):
+    with pytest.raises(RequestError, match=said):
+        ManifestsRequest(**WRONG[said])
+
+
+def test_the_command_prints_what_kubectl_takes():
+    printed = nodetune("guard", "manifests", "--kind", "all", "--site", "none")
+    kinds = [each["kind"] for each in yaml.safe_load_all(printed.stdout)]
+    assert kinds[0] == "Namespace"
+    assert kinds[-3:] == ["ConfigMap", "NodeReadinessRule", "NodeReadinessRule"]
+    assert "Job" not in kinds
