@@ -25,6 +25,7 @@ RUNTIME_CONFIGS = (
 PODMAN_CONFIGS = ("/usr/share/containers/containers.conf", "/etc/containers/containers.conf")
 PODMAN_FOLDER = "/etc/containers/containers.conf.d"
 CDI_FOLDERS = ("/etc/cdi", "/run/cdi")
+GPU_FILE = r"\bpath[\"']?\s*:\s*[\"']?(/dev/nvidia\d{1,4})\b"
 NVIDIA_MAJOR = "195"
 CAP_SYS_NICE = 23
 
@@ -84,6 +85,7 @@ def _containerd():
     files = [path] + _imported(path)
     lines = "\n".join(_uncommented(read.text(each)) for each in files)
     default = re.search(r'^\s*default_runtime_name\s*=\s*["\'](\S+)["\']', lines, re.M)
+    version = re.search(r"^\s*version\s*=\s*(\d{1,3})\s*$", _uncommented(read.text(path)), re.M)
     return read.value(
         {
             "files": files,
@@ -91,6 +93,7 @@ def _containerd():
             "default_runtime": default.group(1) if default else None,
             "enable_cdi": _flag("enable_cdi", lines),
             "systemd_cgroup": _flag("SystemdCgroup", lines),
+            "config_version": int(version.group(1)) if version else 1,
         }
     )
 
@@ -185,9 +188,9 @@ def _toolkit():
 
 
 def _cdi():
-    """Return CDI specifications of NVIDIA devices: [{"file", "kind", "driver"}].
+    """Return CDI specifications of NVIDIA devices: [{"file", "kind", "driver", "devices"}].
 
-    `driver` is the version in their library names.
+    `driver` is the version in their library names, `devices` are the device files of GPUs.
     """
     found = []
     for folder in CDI_FOLDERS:
@@ -203,6 +206,7 @@ def _cdi():
                         "file": os.path.join(folder, name),
                         "kind": kind.group(1),
                         "driver": version.group(1) if version else None,
+                        "devices": sorted(set(re.findall(GPU_FILE, content))),
                     }
                 )
     return read.value(found)

@@ -1,16 +1,19 @@
-"""The kubelet's settings and the devices registered with it: `kubernetes.*`. The API server is not asked.
+"""The kubelet's settings, what its managers remember, and the devices registered with it: `kubernetes.*`.
 
-A setting comes from a flag of the running kubelet, else its drop-in folder, else its configuration file. A name that
-none of them contains is left out: the kubelet then uses its documented default, which a check may know.
+The API server is not asked. A setting comes from a flag of the running kubelet, else its drop-in folder, else its
+configuration file. A name that none of them contains is left out: the kubelet then uses its documented default, which a
+check may know. Options of a policy are written as in their flag: `full-pcpus-only=true,strict-cpu-reservation=true`.
 """
 
 import json
 import os
 import re
 
+from nodetune.onhost import cpu_list
 from . import processes, read
 
 CONFIG = "/var/lib/kubelet/config.yaml"
+MANAGERS = {"cpu": "/var/lib/kubelet/cpu_manager_state", "memory": "/var/lib/kubelet/memory_manager_state"}
 PLUGINS = "/var/lib/kubelet/device-plugins"
 UNITS = (
     "/etc/systemd/system/kubelet.service",
@@ -19,8 +22,10 @@ UNITS = (
 )
 SETTINGS = {
     "topologyManagerPolicy": "--topology-manager-policy",
+    "topologyManagerPolicyOptions": "--topology-manager-policy-options",
     "topologyManagerScope": "--topology-manager-scope",
     "cpuManagerPolicy": "--cpu-manager-policy",
+    "cpuManagerPolicyOptions": "--cpu-manager-policy-options",
     "reservedSystemCPUs": "--reserved-cpus",
     "memoryManagerPolicy": "--memory-manager-policy",
     "podPidsLimit": "--pod-max-pids",
@@ -28,6 +33,7 @@ SETTINGS = {
     "cgroupDriver": "--cgroup-driver",
     "containerRuntimeEndpoint": "--container-runtime-endpoint",
 }
+OPTION = r"[\"']?([\w-]{1,64})[\"']?[ \t]*:[ \t]*[\"']?([\w.-]{1,64})"
 
 
 def collect(names, step):
@@ -37,6 +43,8 @@ def collect(names, step):
     yield "present", read.value(bool(words or embedded or installed))
     step("kubelet's configuration")
     yield "kubelet", _kubelet(words, embedded, installed)
+    step("state of the kubelet's managers")
+    yield "managers", read.each({name: read.file_fact(path, _manager) for name, path in MANAGERS.items()})
     step(PLUGINS)
     yield "plugins", read.tried(_plugins)
     yield "devices", read.file_fact(PLUGINS + "/kubelet_internal_checkpoint", _devices)
@@ -90,14 +98,45 @@ def _drop_ins(folder):
 def settings_of(content):
     """Return the wanted top-level entries of a KubeletConfiguration, YAML or JSON, as text.
 
-    This is not a YAML parser: these entries are always a top-level `name: value` on one line.
+    This is not a YAML parser: these entries are always a top-level `name: value` on one line, or below it for options.
     """
     if content.startswith("{"):
         data = json.loads(content)
-        found = [(name, json.dumps(data[name]).strip('"')) for name in SETTINGS if name in data]
+        found = [(name, _as_flag(data[name])) for name in SETTINGS if name in data]
     else:
-        found = re.findall(r"^(\w+):[ \t]*[\"']?([^\"'#\n]*?)[\"']?[ \t]*(?:#.*)?$", content, re.M)
+        found = re.findall(r"^(\w+):[ \t]*[\"']?([^\"'#\n{]*?)[\"']?[ \t]*(?:#.*)?$", content, re.M)
+        below = re.findall(r"^(\w+Options):[ \t]*(?:#.*)?\n((?:[ \t]+.*(?:\n|\Z))+)", content, re.M)
+        inline = re.findall(r"^(\w+Options):[ \t]*\{(.*)\}", content, re.M)
+        found += [(name, _as_flag(dict(re.findall(OPTION, text)))) for name, text in below + inline]
     return {name: text for name, text in found if name in SETTINGS and text}
+
+
+def _as_flag(value):
+    """Return a value as its flag takes it."""
+    if isinstance(value, dict):
+        return ",".join("{}={}".format(name, value[name]) for name in sorted(value))
+    return json.dumps(value).strip('"')
+
+
+def _manager(content):
+    """Return the policy in the state of a manager, and for CPUs all that the state knows: shared and given to pods."""
+    state = json.loads(content)
+    try:
+        found = {"policy": str(state["policyName"])}
+        if "defaultCpuSet" in state:
+            lists = [state["defaultCpuSet"], *_texts(state.get("entries") or {})]
+            found["cpus"] = cpu_list.fold({cpu for each in lists for cpu in cpu_list.parse(each)})
+    except (AttributeError, TypeError):
+        raise ValueError("not the state of a manager")
+    return found
+
+
+def _texts(entries):
+    """Return the CPU lists in {pod: {container: list}}, which older kubelets write as {container: list}."""
+    lists = []
+    for each in entries.values():
+        lists += [each] if isinstance(each, str) else each.values()
+    return lists
 
 
 def _plugins():

@@ -34,6 +34,7 @@ SYSCTLS = {
     "vm.swappiness": "10",
     "vm.max_map_count": "1048576",
     "vm.overcommit_memory": "1",
+    "net.ipv4.ip_forward": "1",
 }
 KUBELET = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncgroupDriver: systemd\ncpuManagerPolicy: none\nfailSwapOn: true"
 CONTAINERD = """imports = ["/etc/containerd/conf.d/*.toml"]
@@ -180,7 +181,8 @@ def _software(host):
     host.put("/etc/containerd", **{"config.toml": CONTAINERD})
     host.put("/etc/cdi", **{"nvidia.yaml": 'kind: "nvidia.com/gpu"\npath: /usr/lib/libcuda.so.580.95.05'})
     devices = {"Data": {"RegisteredDevices": {"nvidia.com/gpu": [f"GPU-{index}" for index in range(7)]}}}
-    host.put("/var/lib/kubelet", **{"config.yaml": KUBELET})
+    state = '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}'
+    host.put("/var/lib/kubelet", **{"config.yaml": KUBELET, "cpu_manager_state": state})
     host.put(
         "/var/lib/kubelet/device-plugins", **{"kubelet_internal_checkpoint": json.dumps(devices), "nvidia-gpu.sock": ""}
     )

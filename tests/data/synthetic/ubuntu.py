@@ -6,6 +6,7 @@ import struct
 
 SYSCTLS = {
     "fs.file-max": "9223372036854775807",
+    "fs.inotify.max_user_instances": "128",
     "fs.nr_open": "1048576",
     "kernel.core_pattern": "|/usr/share/apport/apport -p%p -s%s -c%c -d%d -P%P -u%u -g%g -- %E",
     "kernel.nmi_watchdog": "1",
@@ -13,6 +14,8 @@ SYSCTLS = {
     "kernel.pid_max": "4194304",
     "kernel.random.boot_id": "00000000-0000-0000-0000-000000000000",
     "kernel.threads-max": "16510816",
+    "net.ipv4.ip_forward": "0",
+    "net.ipv6.conf.all.forwarding": "0",
     "net.core.busy_poll": "0",
     "net.core.busy_read": "0",
     "net.core.netdev_max_backlog": "1000",

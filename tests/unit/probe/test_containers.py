@@ -69,7 +69,14 @@ def test_containerd_is_read_with_what_it_imports(tree, collect, engines):
         "default_runtime": "nvidia",
         "enable_cdi": None,
         "systemd_cgroup": True,
+        "config_version": 1,
     }
+
+
+def test_the_version_of_containerds_file_is_read(tree, collect, engines):
+    engines("containerd")
+    tree({"/etc/containerd/config.toml": "# version = 2\nversion = 3\n" + CONTAINERD})
+    assert collect("containers")["containers.containerd"]["value"]["config_version"] == 3
 
 
 def test_a_commented_runtime_is_none(tree, collect, engines):
@@ -140,8 +147,20 @@ def test_the_toolkits_mode_is_that_of_its_runtime_section(tree, collect, engines
 def test_a_cdi_specification_tells_its_driver(tree, collect, engines, content):
     tree({"/etc/cdi/nvidia.yaml": content, "/run/cdi/other.json": '{"kind":"intel.com/gpu"}'})
     assert collect("containers")["containers.cdi"] == {
-        "value": [{"file": "/etc/cdi/nvidia.yaml", "kind": "nvidia.com/gpu", "driver": "550.54.15"}]
+        "value": [{"file": "/etc/cdi/nvidia.yaml", "kind": "nvidia.com/gpu", "driver": "550.54.15", "devices": []}]
     }
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "kind: nvidia.com/gpu\ndevices:\n- name: '0'\n  deviceNodes:\n  - path: /dev/nvidia0\n    hostPath: /run/nvidia/driver/dev/nvidia9\n  - path: /dev/nvidiactl\n  - path: /dev/nvidia-caps/nvidia-cap1\n",
+        '{"kind": "nvidia.com/gpu", "deviceNodes": [{"path": "/dev/nvidia0"}, {"path":"/dev/nvidia-uvm"}, {"path":"/dev/nvidia0"}]}',
+    ],
+)
+def test_a_cdi_specification_names_files_of_gpus(tree, collect, engines, content):
+    tree({"/run/cdi/nvidia.yaml": content})
+    assert collect("containers")["containers.cdi"]["value"][0]["devices"] == ["/dev/nvidia0"]
 
 
 def test_links_for_nvidias_devices_are_seen(tree, collect, engines):

@@ -59,6 +59,62 @@ def test_a_json_configuration_is_read_too(tree, collect):
     assert kubelet(collect)["value"]["settings"] == {"cpuManagerPolicy": "static", "failSwapOn": "false"}
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        'cpuManagerPolicyOptions:\n  # no half cores\n  strict-cpu-reservation: "true"\n  full-pcpus-only: true\nmaxPods: 110\n',
+        "cpuManagerPolicyOptions: {strict-cpu-reservation: 'true', full-pcpus-only: \"true\"}\n",
+        '{"cpuManagerPolicyOptions": {"strict-cpu-reservation": "true", "full-pcpus-only": "true"}}',
+    ],
+)
+def test_options_of_a_policy_are_read_as_their_flag(tree, collect, content):
+    tree({**RUNNING, "/var/lib/kubelet/config.yaml": content})
+    options = "full-pcpus-only=true,strict-cpu-reservation=true"
+    assert kubelet(collect)["value"]["settings"] == {"cpuManagerPolicyOptions": options}
+
+
+STATES = {
+    '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}': {"policy": "none", "cpus": ""},
+    '{"policyName":"static","defaultCpuSet":"0","entries":{"abcccd64-9869-4c50-a603-9d5ebe1530bb":{"c":"1"}},"checksum":2115106725}': {
+        "policy": "static",
+        "cpus": "0-1",
+    },
+    '{"policyName":"static","defaultCpuSet":"0-3","entries":{"a1":"4-5","b2":"7"},"checksum":1}': {
+        "policy": "static",
+        "cpus": "0-5,7",
+    },
+}
+"""What a kubelet of Kubernetes 1.36.2 wrote (the last: one before 1.18), and the fact."""
+
+
+@pytest.mark.parametrize(("content", "fact"), STATES.items())
+def test_the_cpu_managers_state_tells_its_policy_and_cpus(tree, collect, content, fact):
+    tree({**RUNNING, "/var/lib/kubelet/cpu_manager_state": content})
+    managers = collect("kubernetes")["kubernetes.managers"]["each"]
+    assert managers["cpu"] == {"value": fact}
+    assert "absent" in managers["memory"]
+
+
+def test_the_memory_managers_state_tells_its_policy(tree, collect):
+    state = '{"policyName":"None","machineState":{},"checksum":4236770233}'
+    tree({**RUNNING, "/var/lib/kubelet/memory_manager_state": state})
+    assert collect("kubernetes")["kubernetes.managers"]["each"]["memory"] == {"value": {"policy": "None"}}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        '{"policyName": "static", "defaultCpuSet": 5}',
+        '{"policyName": "static", "defaultCpuSet": "0-9999999999"}',
+    ],
+)
+def test_a_state_of_another_shape_is_unread(tree, collect, content):
+    tree({**RUNNING, "/var/lib/kubelet/cpu_manager_state": content})
+    assert "unread" in collect("kubernetes")["kubernetes.managers"]["each"]["cpu"]
+
+
 def test_a_broken_json_configuration_is_unread(tree, collect):
     tree({**RUNNING, "/var/lib/kubelet/config.yaml": "{"})
     assert "unread" in kubelet(collect)
