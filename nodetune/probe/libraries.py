@@ -1,14 +1,18 @@
 """The driver's libraries on disk, without loading one: `libraries.nvidia`, by the name that programs load.
 
 An interrupted update or a power cut leaves dangling links and files that are empty or too short.
+`libraries.cuda_toolkits`: the folder of each CUDA toolkit → its version, and whether it has libraries for older drivers.
 """
 
 import os
+import re
 import struct
 
 from . import kernel, read
 
 NAMES = ("libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1")
+TOOLKITS = "/usr/local"
+MOST_TOOLKITS = 32
 CONTAINER = "/run/nvidia/driver/"
 """The root of a driver container, whose absolute links resolve differently here."""
 HEADER = struct.Struct("<4sBB10x16xQ14xHH")
@@ -21,6 +25,9 @@ MOST_BYTES = 1 << 40
 
 
 def collect(names, step):
+    if "cuda_toolkits" in names:
+        step("CUDA toolkits")
+        yield "cuda_toolkits", read.value(_toolkits())
     step("the driver's libraries")
     found = {}
     for folder in sorted({read.real(folder) for folder in kernel.LIBRARY_FOLDERS if not folder.startswith(CONTAINER)}):
@@ -29,6 +36,17 @@ def collect(names, step):
             if os.path.lexists(read.ROOT + path):
                 found[path] = read.tried(_library, path)
     yield "nvidia", read.each(found) if found else read.absent("no library of the NVIDIA driver in the usual folders")
+
+
+def _toolkits():
+    folders = {read.real(TOOLKITS + "/" + name) for name in read.names_in(TOOLKITS) if name.startswith("cuda")}
+    found = {}
+    for folder in sorted(folders)[:MOST_TOOLKITS]:
+        version = re.search(r'"cuda"\s*:\s*\{[^{}]*"version"\s*:\s*"([0-9.]+)"', read.text_or(folder + "/version.json"))
+        if version:
+            compat = any(name.startswith("libcuda.so") for name in read.names_in(folder + "/compat"))
+            found[folder] = {"version": version.group(1), "compat": compat}
+    return found
 
 
 def _library(path):

@@ -48,3 +48,21 @@ def test_what_is_no_library_needs_nothing_known(libraries, content):
 def test_a_host_without_the_driver_has_none(tree, collect):
     tree({FOLDER + "/libc.so.6": "x"})
     assert "absent" in collect("libraries")["libraries.nvidia"]
+
+
+def test_cuda_toolkits_are_named_once_with_their_version(tree, collect):
+    told = '{"cuda" : {"name": "CUDA SDK", "version" : "13.0.20250826"}, "nsight": {"version": "1"}}'
+    tree(
+        {
+            "/usr/local/cuda": "-> cuda-13.0",
+            "/usr/local/cuda-13.0/version.json": told,
+            "/usr/local/cuda-13.0/compat/libcuda.so.580.82.07": "",
+            "/usr/local/cuda-12.4/version.json": told.replace("13.0.20250826", "12.4.1"),
+            "/usr/local/cuda-9.0/version.txt": "CUDA Version 9.0.176",
+            "/usr/local/cudnn/": None,
+        }
+    )
+    assert collect("libraries", ["cuda_toolkits"])["libraries.cuda_toolkits"]["value"] == {
+        "/usr/local/cuda-13.0": {"version": "13.0.20250826", "compat": True},
+        "/usr/local/cuda-12.4": {"version": "12.4.1", "compat": False},
+    }
