@@ -33,6 +33,12 @@ RESERVED = (
     "# On the line of these nodes: a core of each socket for the system and slurmd. Jobs that ask for all cores stay pending, so "
     "measure jitter before and after. Restart slurmctld and slurmd."
 )
+DRAINED = (
+    "# kubectl drain NODE first: pods lose their cores. Then systemctl stop kubelet && rm -f /var/lib/kubelet/cpu_manager_state, change",
+    "# the file, and systemctl start kubelet: with the old state file it does not start. lscpu -e shows the cores of the reserved CPUs.",
+)
+MOST_NUMA_NODES = 8
+"""With more, the kubelet does not start under a policy of the topology manager (before 1.31: under none of them)."""
 BLOCKS = "# One line for each rack, then BlockSizes= with its trays (18). TopologyPlugin=topology/block in slurm.conf. Restart slurmctld."
 DETECTED = ("nvml", "nvidia", "full", "nrt", "rsmi", "oneapi")
 CONSTRAINTS = ("ConstrainCores", "ConstrainDevices", "ConstrainRAMSpace")
@@ -42,7 +48,9 @@ NEEDS = (
     *(f"slurm.{name}" for name in ("present", "config", "cgroup", "cluster", "gres", "node", "detects", "reserved")),
     *nvlink_blocks_unknown.CHECK.needs,
     *(f"kubernetes.{name}" for name in ("present", "kubelet")),
+    "cpu.smt",
     "numa.node_count",
+    "numa.nodes",
     "pci.gpus",
 )
 WORD = re.compile(r"[\w./,+-]{1,200}")
@@ -201,18 +209,30 @@ def _whole(word: str) -> str:
 
 
 def _kubelet(facts: FactsView) -> tuple[str, list[str]]:
-    """Return the managers that place a pod's cores next to its GPUs."""
+    """Return the managers that place a pod's cores next to its GPUs, and a core of each NUMA node for the system."""
     kubelet = facts["kubernetes.kubelet"]
     settings, lines = kubelet["settings"], []
     if not facts["pci.gpus"]:
         return kubelet["file"], []
     if settings.get("cpuManagerPolicy", "none") != "static":
         lines += _replaced("cpuManagerPolicy", settings.get("cpuManagerPolicy"), "static")
+    if not settings.get("reservedSystemCPUs") and (cores := _first_cores(facts)):
+        lines.append(f'+reservedSystemCPUs: "{cores}"')
     topology = settings.get("topologyManagerPolicy")
     if facts["numa.node_count"] > 1 and topology not in ("best-effort", "restricted"):
         lines += _replaced("topologyManagerPolicy", topology, "best-effort")
-    note = "# Drain the node; name reservedSystemCPUs (some cores of each NUMA node); remove cpu_manager_state while it is stopped."
-    return kubelet["file"], [note, *lines] if lines else []
+        if facts["numa.node_count"] > MOST_NUMA_NODES and not settings.get("topologyManagerPolicyOptions"):
+            nodes = int(facts["numa.node_count"])
+            lines += ["+topologyManagerPolicyOptions:", f'+  max-allowable-numa-nodes: "{nodes}"']
+    return kubelet["file"], [*DRAINED, *lines] if lines else []
+
+
+def _first_cores(facts: FactsView) -> str:
+    """Return the first core of each NUMA node that has some, with its second thread: Linux numbers these after all cores."""
+    threads = {"off": 1, "on": 2}.get(facts.readable("cpu.smt", ""), 0)
+    lists = [node.get("cpus", "") for node in facts.readable("numa.nodes", {}).values()]
+    parts = [part for each in lists if each for part in each.split(",")[:threads]]
+    return cpu_list.fold(cpu_list.parse(part)[0] for part in parts)
 
 
 def _replaced(name: str, now: str | None, wanted: str) -> list[str]:

@@ -23,7 +23,9 @@ CHECK = Check(
     applies=(KUBELET, GPU_ON_PCI, SEVERAL_NUMA_NODES),
     remedy=manual(
         "kubectl drain NODE --ignore-daemonsets, and continue only if it succeeds. On the node: write topologyManagerPolicy: "
-        "best-effort (or restricted) into /var/lib/kubelet/config.yaml, then systemctl restart kubelet && kubectl uncordon NODE"
+        "best-effort (or restricted) into /var/lib/kubelet/config.yaml, then systemctl restart kubelet && kubectl uncordon NODE\n"
+        'With more than 8 NUMA nodes the kubelet also needs topologyManagerPolicyOptions: {max-allowable-numa-nodes: "NUMBER"} '
+        "(from Kubernetes 1.31 on): else it does not start"
     ),
     severity="low",
     name="topology manager",

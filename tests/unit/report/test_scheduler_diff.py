@@ -179,6 +179,42 @@ def test_the_kubelets_managers_are_proposed_over_the_old_ones():
     ]
 
 
+UNSET = Value({"file": "/k.yaml", "settings": {}, "running": True})
+
+
+@pytest.mark.parametrize(
+    ("smt", "cpus", "reserved"),
+    [
+        ("on", ["0-47,96-143", "48-95,144-191"], "0,48,96,144"),
+        ("off", ["0-47", "48-95"], "0,48"),
+        ("on", ["0-7", ""], "0"),
+    ],
+)
+def test_a_core_of_each_numa_node_is_kept_for_the_system(smt, cpus, reserved):
+    nodes = Value({f"node{number}": {"cpus": each} for number, each in enumerate(cpus)})
+    lines = diff(
+        node(
+            slurm__present=Value(False),
+            slurm__config=Absent(),
+            kubernetes__kubelet=UNSET,
+            numa__nodes=nodes,
+            cpu__smt=Value(smt),
+        )
+    )
+    assert f'+reservedSystemCPUs: "{reserved}"' in lines
+
+
+def test_many_numa_nodes_are_allowed_to_the_kubelet():
+    lines = diff(
+        node(slurm__present=Value(False), slurm__config=Absent(), kubernetes__kubelet=UNSET, numa__node_count=Value(34))
+    )
+    assert lines[-3:] == [
+        "+topologyManagerPolicy: best-effort",
+        "+topologyManagerPolicyOptions:",
+        '+  max-allowable-numa-nodes: "34"',
+    ]
+
+
 @pytest.mark.parametrize("fact", ["slurm.gres", "slurm.cgroup", "slurm.config", "pci.devices", "numa.nodes"])
 def test_what_could_not_be_read_is_not_proposed(fact):
     assert diff(node(**{fact: Unread("permission denied")})) == []
