@@ -57,6 +57,11 @@ class Noise:
             facts.update({each: why for each in facts if each.startswith(family)})
         return HostFacts(name, facts, base.about)
 
+    def move(self, facts):
+        """Change what changes from look to look: load and counters."""
+        self._load(facts)
+        self._counters(facts)
+
     def _each(self, facts, name, make):
         """Every device's value anew; what is absent stays so."""
         fact = facts.get(name)

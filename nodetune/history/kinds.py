@@ -10,6 +10,7 @@ from pathlib import Path
 NUMBERS = ("errors", "counter", "heat", "gauge")
 COUNTERS = ("errors", "counter")
 JUDGED = ("errors", "heat")
+PASSING = "passing"
 KEPT_ON_CHANGE = ("identity", "setting")
 
 _LIFETIME = "lifetime"

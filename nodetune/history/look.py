@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import marshal
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nodetune.api.model import Absent, Each, Fact, HostFacts, Unread, Value
@@ -18,6 +19,9 @@ FORMS = 64
 
 FIGURE = "verify."
 """The beginning of the leaves of figures."""
+
+MOST = 1 << 16
+"""Places in facts that are known."""
 
 PRINT = 12
 """Bytes of the print of a fact's settings."""
@@ -39,11 +43,35 @@ class SortedFact(NamedTuple):
 
 
 class Look(NamedTuple):
-    """The result of a look at a host, in the order of the facts' names. `at`: Unix time of the collection."""
+    """The result of a look at a host, in the order of the facts' names. `at`: Unix time of the collection.
+
+    `numbers`: the facts with numbers. `prints`: those of all settings in a row.
+    """
 
     host: str
     at: int
     facts: tuple[SortedFact, ...]
+    numbers: tuple[SortedFact, ...]
+    prints: bytes
+
+
+def of_facts(host: str, at: int, facts: Sequence[SortedFact]) -> Look:
+    """Return the look that these facts make."""
+    numbers = tuple([each for each in facts if each.parts])
+    return Look(host, at, tuple(facts), numbers, b"".join([each.print for each in facts]))
+
+
+class _Place:
+    """A place in facts: its leaf, what its values are, and the places below, by their keys."""
+
+    __slots__ = ("below", "is_number", "is_passing", "is_setting", "leaf")
+
+    def __init__(self, leaf: str) -> None:
+        kind = kinds.of(leaf)
+        self.leaf = leaf
+        self.below: dict[str, _Place] = {}
+        self.is_setting, self.is_number = kind in kinds.KEPT_ON_CHANGE, kind in kinds.NUMBERS
+        self.is_passing = kind == kinds.PASSING
 
 
 class Sorter:
@@ -52,69 +80,100 @@ class Sorter:
     def __init__(self) -> None:
         self._known: dict[int, tuple[Fact, SortedFact]] = {}
         self._forms: dict[str, int] = {}
-        self._same: dict[Any, Any] = {}
+        self._same: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._texts: dict[bytes, tuple[str, bytes]] = {}
+        self._places: dict[str, _Place] = {}
+        self._made = 0
 
     def look(self, facts: HostFacts) -> Look | None:
         """Return the look at a host; None for facts without a time of collection."""
         at = facts.about.get("time")
         if isinstance(at, bool) or not isinstance(at, int | float) or not 0 < at < 1 << 40:
             return None
+        self._bound()
         known, every, found = self._known, facts.facts, []
         for name in sorted(every):
             fact = every[name]
             pair = known.get(id(fact))
             found.append(pair[1] if pair is not None and pair[1].name == name else self._sorted(name, fact))
-        return Look(facts.host, int(at), tuple(found))
+        return of_facts(facts.host, int(at), found)
+
+    def _bound(self) -> None:
+        """Forget what a hostile fleet has made too much of."""
+        if self._made > MOST:
+            self._places, self._made = {}, 0
+        for memo in (self._same, self._texts):
+            if len(memo) > MOST >> 2:
+                memo.clear()
 
     def _sorted(self, name: str, fact: Fact) -> SortedFact:
-        made = self._made(name, fact)
+        made = self._of(name, fact)
         if self._forms.get(name, 0) < FORMS:
             self._forms[name] = self._forms.get(name, 0) + 1
             self._known[id(fact)] = fact, made  # the fact is kept too, so that no other object gets its identity
         return made
 
-    def _made(self, name: str, fact: Fact) -> SortedFact:
-        whole = [(f"{name}/{subject}", one) for subject, one in fact.of.items()] if isinstance(fact, Each) else []
+    def _of(self, name: str, fact: Fact) -> SortedFact:
+        place = self._place(self._places, name, "")
+        of = {name: fact} if not isinstance(fact, Each) else fact.of
         leaves: list[str] = []
         values: list[int] = []
         settings: dict[str, Any] = {}
-        for part, one in whole or ((name, fact),):
+        parts: list[str] = []
+        unread: list[str] = []
+        for key, one in of.items():
+            part = self._place(place.below, key, f"{name}/") if isinstance(fact, Each) else place
             if isinstance(one, Value):
-                _sort(part, one.value, leaves, values, settings)
-        unread = tuple(part for part, one in whole or ((name, fact),) if isinstance(one, Unread))
-        parts = tuple(part for part, one in whole or ((name, fact),) if isinstance(one, Value))
-        text = ""
-        if settings or (isinstance(fact, Absent) and kinds.of(name) in kinds.KEPT_ON_CHANGE):
-            text = json.dumps(settings, sort_keys=True)
+                parts.append(part.leaf)
+                self._sort(part, one.value, leaves, values, settings)
+            elif isinstance(one, Unread):
+                unread.append(part.leaf)
+        text, digest = "", b""
+        if settings or (isinstance(fact, Absent) and place.is_setting):
+            text, digest = self._text(name, settings)
+        is_numbers = bool(leaves) or place.is_number
         return SortedFact(
             name,
             self._one_of(tuple(leaves)),
             tuple(values),
             text,
-            fact_print(name, text) if text else b"",
-            self._one_of(parts) if leaves or kinds.of(name) in kinds.NUMBERS else (),
-            unread,
+            digest,
+            self._one_of(tuple(parts)) if is_numbers else (),
+            tuple(unread),
         )
+
+    def _sort(self, place: _Place, value: Any, leaves: list[str], values: list[int], settings: dict[str, Any]) -> None:
+        if place.is_passing:
+            return
+        if type(value) is dict:
+            below, above = place.below, f"{place.leaf}/"
+            for key, each in value.items():
+                self._sort(below.get(key) or self._place(below, key, above), each, leaves, values, settings)
+        elif place.is_setting:
+            settings[place.leaf] = value
+        elif place.is_number and type(value) in (int, float):
+            leaves.append(place.leaf)
+            values.append(int(value))
+
+    def _place(self, known: dict[str, _Place], key: str, above: str) -> _Place:
+        found = known.get(key)
+        if found is None:
+            self._made += 1
+            found = known[key] = _Place(above + key)
+        return found
+
+    def _text(self, name: str, settings: dict[str, Any]) -> tuple[str, bytes]:
+        """Return the settings as JSON with their print. Equal ones are written once: often only a number has changed."""
+        key = marshal.dumps((name, settings), 2)
+        known = self._texts.get(key)
+        if known is None:
+            text = json.dumps(settings, sort_keys=True)
+            known = self._texts[key] = text, fact_print(name, text)
+        return known
 
     def _one_of(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Return one object for equal names: it is sent to another process once."""
-        if len(self._same) > 1 << 14:  # a hostile fleet
-            self._same.clear()
-        found: tuple[str, ...] = self._same.setdefault(names, names)
-        return found
-
-
-def _sort(leaf: str, value: Any, leaves: list[str], values: list[int], settings: dict[str, Any]) -> None:
-    if isinstance(value, dict):
-        for key, each in value.items():
-            _sort(f"{leaf}/{key}", each, leaves, values, settings)
-        return
-    kind = kinds.of(leaf)
-    if kind in kinds.KEPT_ON_CHANGE:
-        settings[leaf] = value
-    elif kind in kinds.NUMBERS and isinstance(value, int | float) and not isinstance(value, bool):
-        leaves.append(leaf)
-        values.append(int(value))
+        return self._same.setdefault(names, names)
 
 
 def fact_print(name: str, settings: str) -> bytes:
@@ -131,4 +190,4 @@ def of_figures(host: str, at: int, figures: Mapping[str, float]) -> Look:
         SortedFact(leaf.partition("/")[0], (leaf,), (round(value * 1000),), "", b"", (leaf,), ())
         for leaf, value in ((f"{FIGURE}{name}", value) for name, value in sorted(figures.items()))
     ]
-    return Look(host, at, tuple(facts))
+    return of_facts(host, at, facts)

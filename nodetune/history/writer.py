@@ -69,7 +69,7 @@ class Writer:
         """Write a look at each of these hosts."""
         done, rows = Recorded(), _Rows()
         self._names.number(
-            {leaf for leaves in {fact.leaves for look in looks for fact in look.facts} for leaf in leaves}
+            {leaf for leaves in {fact.leaves for look in looks for fact in look.numbers} for leaf in leaves}
         )
         hosts = self._hosts({look.host for look in looks})
         for look in {look.host: look for look in looks}.values():
@@ -104,12 +104,11 @@ class Writer:
 
     def _settings(self, host: _Host, look: Look, rows: _Rows) -> tuple[bytes, str | None, set[str]]:
         """Return the prints of the facts, the cohort, and the leaves that changed, which become rows."""
-        prints = b"".join([fact.print for fact in look.facts])
+        if look.prints == host.settings:
+            return look.prints, host.cohort, set()
         self._keep_facts(look.facts, rows)
         if not host.settings:
-            return prints, _cohort(look.facts), set()
-        if prints == host.settings:
-            return prints, host.cohort, set()
+            return look.prints, _cohort(look.facts), set()
         before, now = _cut(host.settings), {fact.name: fact for fact in look.facts}
         same = {fact.print for fact in look.facts} & set(before)
         old = self._facts(each for each in before if each not in same)
@@ -160,7 +159,7 @@ class Writer:
         Counters are carried on over resets: what is stored never falls.
         """
         values: dict[int, int] = {}
-        for fact in look.facts:
+        for fact in look.numbers:
             if fact.leaves:
                 values.update(zip(self._names.of(fact.leaves), fact.values, strict=True))
         digest, fresh = self._known_parts(host.parts, look, rows)
@@ -169,7 +168,7 @@ class Writer:
         before = unpack(host.packed)
         carry = {int(series): added for series, added in json.loads(host.carry or "{}").items()}
         reasons: Counter[str] = Counter()
-        here = _Parts(look.facts)
+        here = _Parts(look.numbers)
         for series in _in_question(before, values, carry, changed, fresh):
             leaf, was, added = self._names.names[series], before.get(series, 0), carry.get(series, 0)
             if series not in values and not here.listed(leaf):
@@ -185,7 +184,7 @@ class Writer:
 
     def _known_parts(self, digest: bytes, look: Look, rows: _Rows) -> tuple[bytes, frozenset[str]]:
         """Return the print of all parts whose numbers were ever read, and those that never were before."""
-        key = digest or b"", tuple([fact.parts for fact in look.facts if fact.parts])
+        key = digest or b"", tuple([fact.parts for fact in look.numbers])
         if key not in self._parts:
             if len(self._parts) > MOST_KNOWN >> 5:
                 self._parts.clear()
@@ -215,7 +214,7 @@ class _Parts:
     """The parts that a look has read."""
 
     def __init__(self, facts: Iterable[SortedFact]) -> None:
-        self._of = {fact.name: fact.parts for fact in facts if fact.parts}
+        self._of = {fact.name: fact.parts for fact in facts}
 
     def listed(self, leaf: str) -> bool:
         """Tell whether the part of this leaf was read: then a number that is left out is zero."""

@@ -22,6 +22,7 @@ SHAPES = {
     "find_slow": {"find_slow": "# right, # wrong of #"},
     "fleet": {"fleet": "# of #; 0"},
     "guard_entry": {"guard_entry": "# ms, # ms; # ms"},
+    "history_cost": {"history_cost": "# %, # %; #, # ms a host, # MB"},
     "logins_beside_ansible": {
         "logins_cpu": "# ms; `ansible -m setup` # ×, a testinfra script of ten sysctls # ×",
         "logins_wall": "# s; Ansible # ×, testinfra # ×",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodetune.api.model import Each, Unread, Value
+from nodetune.api.model import Absent, Each, Unread, Value
 from nodetune.history import schema
 from nodetune.history.database import HistoryError
 from nodetune.history.points import DAY
@@ -136,3 +136,17 @@ def test_what_is_no_history_is_said_in_one_line(tmp_path):
 def test_only_its_owner_reads_a_history(tmp_path):
     History(str(tmp_path / "history.db")).__exit__(None, None, None)
     assert (tmp_path / "history.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_equal_contents_of_two_facts_are_two_facts(history, look):
+    gone = {"sysctl.vm.swappiness": Absent(), "sysctl.vm.zone_reclaim_mode": Absent()}
+    history.record([look(0, gone)])
+    history.record([look(900, gone | {"sysctl.vm.zone_reclaim_mode": Value(1)})])
+    assert leaves(history.changes("n1")) == [("sysctl.vm.zone_reclaim_mode", None, 1)]
+
+
+def test_a_setting_next_to_a_number_that_moves_is_no_change(history, look):
+    history.record([look(0, {"pci.devices": {"0": {"link_width": 16, "link_speed_gts": 0}}})])
+    done = history.record([look(900, {"pci.devices": {"0": {"link_width": 16, "link_speed_gts": 5}}})])
+    assert (done.looks, done.changes) == (1, 0)
+    assert history.series("n1", "pci.devices/0/link_speed_gts")[-1].high == 5
