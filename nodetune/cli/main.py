@@ -85,6 +85,11 @@ def main() -> None:
         code = _reader_gone()
     except SystemExit as ended:  # click and rich end a broken pipe with 1, which would mean findings
         code = _reader_gone() if ended.code == FINDINGS else ended.code
+    except ModuleNotFoundError as problem:
+        library = (problem.name or paths.NAME).partition(".")[0]
+        if library == paths.NAME:
+            raise
+        code = _say(f"{library} {paths.LACKING}: install nodetune's wheel with its dependencies", USAGE)
     except (UserError, OSError) as problem:
         code = _say(_text(problem), USAGE)
     sys.exit(code if isinstance(code, int) else OK)

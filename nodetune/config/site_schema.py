@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from nodetune.config.site_checks import KINDS
-from nodetune.foundation import paths, text
+from nodetune.foundation import schemas, text
 from nodetune.foundation.yaml_lines import LocatedYaml, unknown
 
 TYPES = {
@@ -26,19 +25,11 @@ ENTRIES = ("checks", "add", "waivers", "when", "groups", "hosts")
 """Keys whose entries can be invalid one by one."""
 
 
-def schema() -> str:
-    """Return the published schema."""
-    return paths.bundled("data/schemas").joinpath("site.json").read_text("utf-8")
-
-
 def check(file: LocatedYaml) -> None:
     """Collect an error for each violation of the schema, and remove the invalid part from the data."""
-    from jsonschema import Draft202012Validator  # here: it takes a tenth of a second
-
     if file.data is None:
         return
-    errors = Draft202012Validator(json.loads(schema())).iter_errors(file.data)
-    found = [each for error in errors for each in _problems(error)]
+    found = [each for error in schemas.violations("site", file.data) for each in _problems(error)]
     if not isinstance(file.data, dict):
         file.fail(found[0][0])
     for message, *path in sorted(dict.fromkeys(found), key=lambda each: (file.line(*each[1:]), -len(each), each[0])):

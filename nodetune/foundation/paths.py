@@ -12,6 +12,7 @@ from nodetune.foundation import UserError
 
 PACKAGE = Path(__file__).parents[1]
 NAME = "nodetune"
+LACKING = "is not installed here (the zipapp has neither Ansible nor paramiko)"
 
 
 def shared(name: str) -> Path:
@@ -54,6 +55,6 @@ def _own() -> tuple[str, re.Pattern[str]]:
     import shutil
 
     own, found = sys.argv[0], shutil.which(NAME)
-    named = Path(own).name != NAME or (found and Path(found).resolve() == Path(own).resolve())
+    named = Path(own).name.removesuffix(".pyz") != NAME or (found and Path(found).resolve() == Path(own).resolve())
     names = "|".join(path.stem for path in (PACKAGE / "cli" / "commands").glob("[a-z]*.py"))
     return ("" if named else own), re.compile(rf"(?<![\w./-]){NAME}(?= (?:{names}|--help)\b)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import random
 import re
 import shlex
@@ -12,6 +13,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
+from nodetune.foundation import UserError, paths
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.connection_options import SessionOptions
 from nodetune.hosts.target import Target, UnreachableError
@@ -43,7 +45,7 @@ class Connector:
         self._talk_for = talk_for
         self._again = again
         self._options = options
-        self._transport = transport
+        self._transport = _available(transport)
         self._resolver = Resolver()
         self._host_keys = HostKeys(options.accept_new_host_keys)
         self._lock = threading.Lock()
@@ -138,6 +140,15 @@ class Connector:
             connections = self._paramiko
         status: int | None = connections.run(target, settings, session, deadline)
         return status
+
+
+def _available(transport: str) -> str:
+    """Return the transport, OpenSSH instead of auto where paramiko is not installed. Raise UserError."""
+    if transport not in ("auto", "paramiko") or importlib.util.find_spec("paramiko"):
+        return transport
+    if transport == "paramiko":
+        raise UserError(f"paramiko {paths.LACKING}: use --transport openssh")
+    return "openssh"
 
 
 def _here(target: Target) -> Target:

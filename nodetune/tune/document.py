@@ -7,7 +7,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from nodetune.foundation import UserError, file_io, paths, text
+from nodetune.foundation import UserError, file_io, schemas, text
 from nodetune.foundation.json_document import head
 from nodetune.tune.confirm import CaseResult, Confirmation
 from nodetune.tune.model import Bench, Case
@@ -127,10 +127,7 @@ def read(path: Path) -> dict[str, Any]:
         raise TuningError(f"{path}: not JSON: give a file that nodetune tune has written") from None
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         raise TuningError(f"{path}: not a tuning result (schema {SCHEMA}): give a file that nodetune tune has written")
-    from jsonschema import Draft202012Validator  # here: it takes a tenth of a second
-
-    schema = json.loads(paths.bundled("data/schemas").joinpath("tuning.json").read_text("utf-8"))
-    for fault in Draft202012Validator(schema).iter_errors(found):
+    for fault in schemas.violations("tuning", found):
         where = text.plain("/".join(map(str, fault.absolute_path)) or "the document", 100)
         raise TuningError(f"{path}: damaged: {where}: {text.plain(fault.message, 100)}")
     return found

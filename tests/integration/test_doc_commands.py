@@ -35,7 +35,10 @@ DEFERRED = {
     r"nodetune history \S+ gpu\.": ("tests/unit/cli/test_history.py", "wants a GPU that two audits have seen"),
     r"make|\. \.venv": (".ci/wheel", "sets up a checkout: CI does this first"),
     r"kill|echo|rm -rf /tmp/fleet": ("tests/integration/test_tutorial.py", "ends the tutorial's own sshds"),
-    r"pipx": (".ci/wheel", "installs nodetune"),
+    r"pipx|sh nodetune-|tar xf nodetune-|ssh-keygen|sha256sum|\./nodetune\.pyz": (
+        "tests/integration/test_release.py",
+        "wants a release, which takes minutes",
+    ),
     r"sudo|python -m tests\.machines|rm -r ~": (f"{MACHINES}/test_short_story.py", "starts virtual machines"),
     r"pytest|pip install": ("tests/unit/pytest_plugin", "installs packages; a test of pytest runs the plugin"),
     r"eval|nodetune completion": ("tests/unit/cli/test_completion.py", "changes the shell"),

@@ -11,9 +11,9 @@ import click
 
 from nodetune.api import predicates
 from nodetune.cli import Group, completion
-from nodetune.config import profile, site_schema
+from nodetune.config import profile
 from nodetune.config import site as site_files
-from nodetune.foundation import text
+from nodetune.foundation import schemas, text
 from nodetune.foundation.exit_codes import OK, USAGE
 from nodetune.foundation.yaml_lines import FileError
 
@@ -124,4 +124,4 @@ def _contents(whole: profile.Overlay | None) -> str:
 @command.command("schema")
 def schema() -> None:
     """Print the JSON schema of profiles and site files."""
-    click.echo(site_schema.schema(), nl=False)
+    click.echo(schemas.text("site"), nl=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import selectors
@@ -14,6 +15,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from nodetune.foundation import paths
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.connection_options import Vault
 from nodetune.hosts.inventory import child as child_program
@@ -37,6 +39,10 @@ Answer = dict[str, Any]
 
 def ask(path: Path, own: Sequence[Path], settings: Mapping[str, str], vault: Vault, data: bool = False) -> Answer:
     """Make child.py read an inventory with these programs in it and these variables set. `data`: see there. Raise InventoryError."""
+    if not importlib.util.find_spec("ansible"):
+        raise InventoryError(
+            f"{path}: ansible-core, which reads inventories, {paths.LACKING}: name the hosts: -i 'gpu[001-128]'"
+        )
     words = [str(each.absolute()) for each in (path, *own)] + ([child_program.DATA] if data else [])
     command = [sys.executable or "python3", str(CHILD), *words]
     with _told(vault) as pipe:

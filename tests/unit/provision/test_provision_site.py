@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from nodetune.config import site_provision, site_schema
-from nodetune.foundation import yaml_lines
+from nodetune.config import site_provision
+from nodetune.foundation import schemas, yaml_lines
 from tests.support.provisioning import KEY, SITE, site
 
 
@@ -82,5 +82,5 @@ def test_what_is_wrong_is_told_in_one_line_with_file_and_line(tmp_path, text):
 
 
 def test_the_published_schema_names_every_part():
-    schema = json.loads(site_schema.schema())
+    schema = json.loads(schemas.text("site"))
     assert schema["properties"]["provision"]["properties"]["parts"]["items"]["enum"] == list(site_provision.PARTS)

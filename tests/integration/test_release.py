@@ -1,0 +1,243 @@
+"""What make release makes: built twice, installed in each way, without network, with the oldest dependencies; signed.
+
+Packages come from PyPI, or the index that pip and uv are configured for.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.farm import keygen
+from tests.support.pages import ROOT
+
+BIN = Path(sys.executable).parent
+OFFLINE = ("unshare", "--map-root-user", "--net")
+SUPPORTED = ("3.10", "3.11", "3.12", "3.13", "3.14")
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800), pytest.mark.xdist_group("release")]
+
+
+def run(*words, codes=(0,), **more):
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True, **more)
+    assert done.returncode in codes, f"{words}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done
+
+
+def pythons():
+    """Every supported Python that this machine has."""
+    for version in SUPPORTED:
+        asked = f"import sys, venv; sys.exit('{version}' != '%d.%d' % sys.version_info[:2])"
+        for each in (shutil.which(f"python{version}"), *Path.home().glob(f".pyenv/versions/{version}.*/bin/python3")):
+            if each and subprocess.run([each, "-c", asked], capture_output=True).returncode == 0:
+                yield pytest.param(each, id=version)
+                break
+
+
+EVERY_PYTHON = pytest.mark.parametrize("python", list(pythons()))
+
+
+def audits(*program, cwd):
+    """The program audits saved facts with a site file, and this machine, and warns of nothing."""
+    (cwd / "site.yml").write_text("checks: {swappiness-high: off}\n")
+    for words in (("--facts", "h200-x4", "--site", "site.yml"), ()):
+        done = run(*program, "audit", "--format", "json", "--fail-on", "never", *words, cwd=cwd, codes=(0, 3))
+        assert done.stderr == ""
+        (host,) = json.loads(done.stdout)["hosts"]
+        assert host["state"] == "ok"
+        assert len(host["findings"]) > 100
+
+
+def works(program, cwd):
+    """It also reads an inventory, looks for a host by paramiko, and reaches Ansible."""
+    audits(program, cwd=cwd)
+    (cwd / "hosts.ini").write_text("[gpu]\nnode1 ansible_host=127.0.0.1 ansible_port=1\n")
+    done = run(program, "audit", "-i", "hosts.ini", cwd=cwd, codes=(3,))
+    assert re.search(r"refused +node1", done.stdout)
+    assert done.stderr == ""
+    if not os.geteuid():
+        assert "nothing was changed" in run(program, "apply", "--dry-run", cwd=cwd, codes=(0, 1, 3)).stdout.lower()
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """A checkout whose last commit is the working tree of the tests."""
+    folder = tmp_path_factory.mktemp("release") / "checkout"
+    listed = run("git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").stdout
+    for name in filter(None, listed.split("\0")):
+        if os.path.lexists(ROOT / name):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+    git = ("git", "-C", folder, "-c", "user.name=test", "-c", "user.email=test@example.org")
+    run("git", "init", "-q", folder)
+    run(*git, "add", "-A")
+    run(*git, "commit", "-q", "-m", "all")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory):
+    path = tmp_path_factory.mktemp("key") / "signing"
+    keygen(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def dist(checkout, key):
+    """The folder of a whole release."""
+    run(sys.executable, checkout / ".ci/release.py", "--key", key)
+    return checkout / "dist"
+
+
+@pytest.fixture(scope="module")
+def wheel(dist):
+    return next(dist.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def bundle(dist, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bundle")
+    run("tar", "xf", *dist.glob("*-bundle.tar.gz"), "-C", folder)
+    return next(folder.iterdir())
+
+
+def digests(folder):
+    return {
+        each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in folder.iterdir() if each.suffix != ".sig"
+    }
+
+
+def test_a_second_release_elsewhere_has_the_same_bytes(checkout, dist, tmp_path):
+    other = tmp_path / "an other place"
+    run("git", "clone", "-q", checkout, other, umask=0o077)
+    (other / "stray.py").write_text("not committed")
+    for each in (each for each in other.rglob("*") if ".git" not in each.parts and not each.is_symlink()):
+        os.utime(each, (1e9, 1e9))
+    env = {**os.environ, "TZ": "Asia/Tokyo", "LC_ALL": "C", "PYTHONHASHSEED": "7"}
+    run(sys.executable, other / ".ci/release.py", env=env, umask=0o077)
+    assert digests(other / "dist") == digests(dist)
+
+
+def test_the_checksums_are_right_and_signed(dist, key, tmp_path):
+    run("sha256sum", "--check", "--strict", "SHA256SUMS", cwd=dist)
+    sums = (dist / "SHA256SUMS").read_bytes()
+    assert len(sums.splitlines()) == len(list(dist.iterdir())) - 2, "all but the sums and the signature"
+    (tmp_path / "signers").write_text(f"you@example.org {Path(f'{key}.pub').read_text()}")
+    verify = ("ssh-keygen", "-Y", "verify", "-f", tmp_path / "signers", "-I", "you@example.org", "-n", "file")
+    signed = (*verify, "-s", dist / "SHA256SUMS.sig")
+    assert subprocess.run(signed, input=sums).returncode == 0
+    assert subprocess.run(signed, input=sums.replace(b"a", b"b")).returncode != 0
+
+
+@EVERY_PYTHON
+def test_the_bundle_installs_without_network(python, bundle, tmp_path):
+    folder = tmp_path / "nodetune"
+    run(
+        *OFFLINE, "sh", bundle / "install.sh", folder, env={**os.environ, "PYTHON": python, "PIP_INDEX_URL": "http://x"}
+    )
+    works(folder / "bin" / "nodetune", tmp_path)
+
+
+def test_the_bundle_refuses_a_wheel_that_was_changed(bundle, tmp_path):
+    changed = shutil.copytree(bundle, tmp_path / "bundle")
+    with next(changed.glob("wheels/click-*")).open("ab") as stream:
+        stream.write(b"x")
+    done = run("sh", changed / "install.sh", tmp_path / "nodetune", codes=(1,))
+    assert "DO NOT MATCH THE HASHES" in done.stderr
+
+
+def test_the_bundle_takes_no_folder_that_holds_something_else(bundle, tmp_path):
+    (tmp_path / "kept").touch()
+    done = run("sh", bundle / "install.sh", tmp_path, codes=(2,))
+    assert done.stderr == f"install.sh: {tmp_path} exists and is no virtual environment: name another folder\n"
+    assert (tmp_path / "kept").exists()
+
+
+def test_the_sbom_lists_what_the_bundle_installs(dist, bundle, tmp_path):
+    run("sh", bundle / "install.sh", tmp_path / "nodetune", env={**os.environ, "PYTHON": sys.executable})
+    listed = json.loads(next(dist.glob("*.cdx.json")).read_text())
+    assert listed["bomFormat"] == "CycloneDX"
+    told = {
+        (each["name"].lower(), each["version"]) for each in (*listed["components"], listed["metadata"]["component"])
+    }
+    code = "import importlib.metadata as m; print(*(f'{d.name.lower()} {d.version}' for d in m.distributions()), sep='\\n')"
+    there = run(tmp_path / "nodetune/bin/python", "-c", code).stdout.splitlines()
+    assert {tuple(line.split()) for line in there} <= told
+    assert len(there) > 20
+
+
+@EVERY_PYTHON
+def test_the_zipapp_audits_on_every_python(python, dist, tmp_path):
+    env = {**os.environ, "HOME": str(tmp_path)}
+    run(python, dist / "nodetune.pyz", "--version", env=env)
+    assert [each.name for each in tmp_path.iterdir()] == [".cache"], "it unpacks itself there once"
+    audits(python, "-W", "error::DeprecationWarning", dist / "nodetune.pyz", cwd=tmp_path)
+
+
+def test_the_zipapp_audits_by_openssh(dist, farm, tmp_path):
+    (tmp_path / "bin").mkdir()
+    farm.script(tmp_path / "bin" / "ssh", f'exec {shutil.which("ssh")} -F {farm.config} "$@"')
+    env = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    hosts = ",".join(f"{each}:{farm.port}" for each in farm.good)
+    done = run(dist / "nodetune.pyz", "audit", "-i", hosts, "--format", "json", env=env, codes=(0, 1, 3))
+    assert [host["state"] for host in json.loads(done.stdout)["hosts"]] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("words", "library"),
+    [
+        (("audit", "-i", "hosts.ini"), "ansible-core"),
+        (("audit", "-i", "127.0.0.1", "--transport", "paramiko"), "paramiko"),
+        (("apply", "--dry-run"), "ansible_runner"),
+    ],
+)
+def test_the_zipapp_names_the_library_that_it_lacks(dist, tmp_path, words, library):
+    (tmp_path / "hosts.ini").write_text("node1\n")
+    done = run(dist / "nodetune.pyz", *words, cwd=tmp_path, codes=(2,))
+    (line,) = done.stderr.splitlines()
+    assert f"{library}" in line
+    assert "is not installed here (the zipapp has neither Ansible nor paramiko)" in line
+
+
+def test_pipx_installs_the_wheel_and_leaves_nothing(wheel, tmp_path):
+    home = {"PIPX_HOME": f"{tmp_path}/home", "PIPX_BIN_DIR": f"{tmp_path}/bin", "PIPX_MAN_DIR": f"{tmp_path}/man"}
+    env = {**os.environ, **home, "PIPX_DEFAULT_PYTHON": sys.executable}
+    run(BIN / "pipx", "install", wheel, env=env)
+    assert (tmp_path / "man/man1/nodetune.1").exists()
+    works(tmp_path / "bin" / "nodetune", tmp_path)
+    run(BIN / "pipx", "uninstall", "nodetune", env=env)
+    assert not list(tmp_path.rglob("*nodetune*"))
+
+
+def test_uv_installs_the_wheel_as_a_tool_with_an_extra(wheel, tmp_path):
+    env = {**os.environ, "UV_TOOL_DIR": f"{tmp_path}/home", "UV_TOOL_BIN_DIR": f"{tmp_path}/bin"}
+    run(BIN / "uv", "tool", "install", "--python", sys.executable, f"nodetune[history] @ {wheel.as_uri()}", env=env)
+    works(tmp_path / "bin" / "nodetune", tmp_path)
+    run(tmp_path / "home/nodetune/bin/python", "-c", "import psycopg")
+    run(BIN / "uv", "tool", "uninstall", "nodetune", env=env)
+    assert not list(tmp_path.rglob("*nodetune*"))
+
+
+@EVERY_PYTHON
+def test_the_oldest_dependencies_that_it_allows_are_enough(python, wheel, tmp_path):
+    run(python, "-m", "venv", "--without-pip", tmp_path / "venv")
+    lowest = ("--resolution", "lowest-direct", "--python", tmp_path / "venv/bin/python")
+    run(BIN / "uv", "pip", "install", *lowest, f"nodetune[history,pytest] @ {wheel.as_uri()}")
+    works(tmp_path / "venv/bin/nodetune", tmp_path)
+    (tmp_path / "pytest.ini").touch()
+    done = run(
+        tmp_path / "venv/bin/python",
+        "-m",
+        "pytest",
+        "--nodetune",
+        "--nodetune-facts=h200-x4",
+        cwd=tmp_path,
+        codes=(0, 1),
+    )
+    assert re.search(r"\d+ passed", done.stdout)
