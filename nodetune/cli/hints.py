@@ -1,4 +1,4 @@
-"""What a user meant who typed an option or value that there is not: words of other tools, lists, values of other options."""
+"""The option or value that a user meant who typed another: words of other tools, lists, values of other options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read the site files of a command, and tell what is wrong or left out of them."""
+"""Read the site files of a command, and report what is wrong or left out of them."""
 
 from __future__ import annotations
 

@@ -191,9 +191,10 @@ class Saved:
     def _require_inventory(self) -> None:
         """Raise InventoryError if what was given is one name, which neither an inventory nor a file has."""
         from nodetune.hosts.inventory import selection
+        from nodetune.hosts.patterns import InventoryError
 
         if self.spec and selection.is_one_name(self.spec) and selection.find(self.spec) is None:
-            raise selection.InventoryError(f"{selection.unknown(self.spec)}, and {self.path} has no file for it")
+            raise InventoryError(f"{selection.unknown(self.spec)}, and {self.path} has no file for it")
 
     def _limited(self, hosts: list[str]) -> list[str]:
         from nodetune.hosts import patterns

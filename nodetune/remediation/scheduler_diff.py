@@ -232,7 +232,7 @@ def _first_cores(facts: FactsView) -> str:
     threads = {"off": 1, "on": 2}.get(facts.readable("cpu.smt", ""), 0)
     lists = [node.get("cpus", "") for node in facts.readable("numa.nodes", {}).values()]
     parts = [part for each in lists if each for part in each.split(",")[:threads]]
-    return cpu_list.fold(cpu_list.parse(part)[0] for part in parts)
+    return str(cpu_list.fold(cpu_list.parse(part)[0] for part in parts))
 
 
 def _replaced(name: str, now: str | None, wanted: str) -> list[str]:

@@ -129,7 +129,7 @@ def _checked(path: Path, answer: programs.Answer, named_by: str) -> programs.Ans
     """Return an answer with hosts in it. Raise InventoryError."""
     if ("source" in answer or "error" in answer or not answer["hosts"]) and _has_facts(path):
         name = programs.short(path)
-        raise InventoryError(f"{name} has saved facts and is no inventory: did you mean --facts {name}?")
+        raise InventoryError(f"{name} has saved facts and is not an inventory: did you mean --facts {name}?")
     if "source" in answer:
         raise InventoryError(data_only.explained(strict.message(**answer), named_by))
     if "error" in answer:

@@ -14,7 +14,7 @@ SIGNS = {ADDED: ("+", "green"), GONE: ("-", "red"), CHANGED: ("~", "yellow"), UN
 """Signs for changed facts: colour alone is lost on paper."""
 
 KINDS = {NEW: "bold red", UNREAD: "magenta", CHANGED: "yellow", WAIVED: "dim", OFF: "dim", GONE: "green"}
-"""What may become of a finding, in the order of the report."""
+"""The changes of a finding, in the order of the report."""
 
 WORDS = {NEW: "new", CHANGED: "changed", GONE: "gone", UNREAD: "unknown", WAIVED: "waived", OFF: "off"}
 MOST = 6

@@ -34,4 +34,4 @@ def _told(each: IdleWaiver) -> tuple[str, str]:
     if each.ended:
         return "ended", f"on {waiver.until} ({text.plain(waiver.owner)}): its finding counts on {named(each.hosts, 48)}"
     who = waiver.hosts or f"group {', '.join(waiver.groups)}"
-    return "no host", f"{text.plain(who)} is none of the hosts audited; it fails on {named(each.hosts, 48)}"
+    return "no host", f"{text.plain(who)} is not among the hosts audited; it fails on {named(each.hosts, 48)}"

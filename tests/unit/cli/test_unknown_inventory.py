@@ -71,7 +71,7 @@ def test_a_name_of_nothing_is_refused_with_a_folder_of_facts(here, saved, comman
 def test_saved_facts_are_no_inventory(here, saved, command):
     for place in ("evidence", "evidence/gpu1.json"):
         assert refused(*command, "-i", place) == (
-            f"{place} has saved facts and is no inventory: did you mean --facts {place}?"
+            f"{place} has saved facts and is not an inventory: did you mean --facts {place}?"
         )
 
 

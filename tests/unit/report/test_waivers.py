@@ -69,7 +69,7 @@ def test_the_report_says_which_waiver_and_what_to_do():
         "",
         "WAIVERS WITHOUT EFFECT",
         "  ended     fan-failed  on 2026-11-01 (ops): its finding counts on gpu1",
-        "  no host   fan-failed  gpu7 is none of the hosts audited; it fails on gpu1",
+        "  no host   fan-failed  gpu7 is not among the hosts audited; it fails on gpu1",
         "  to do     nodetune profile validate site.yml",
     ]
 
