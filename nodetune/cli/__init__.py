@@ -18,7 +18,7 @@ COMMON = "Options"
 HEADINGS = {
     "Connection": (
         "failed_of forks timeout user ask_become_pass private_key port transport accept_new_host_keys"
-        " vault_id vault_password_file ask_vault_pass"
+        " vault_id vault_password_file ask_vault_pass context namespace image"
     ),
     "Saved facts": "cache max_age",
     "Comparison": "cohort reference no_compare baseline save_baseline compare",

@@ -66,7 +66,8 @@ def without_nvml(problem):
     else:
         fact = read.unread("NVML: " + explain(problem))
         status = read.value(explain(problem)) if problem.value in OF_DRIVER else fact
-    return ("nvml", fact), ("nvml_status", status), ("count", fact), ("driver_version", fact)
+    unknown = [(name, fact) for name in ("nvml", "count", "driver_version", "cuda_driver_version")]
+    return [("nvml_status", status), *unknown]
 
 
 def has_gpu():
