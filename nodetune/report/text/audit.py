@@ -204,7 +204,7 @@ class Columns:
         self._subject = _width((line.subject for line in lines), subject)
         self._check = _width(map(_check, lines), WIDEST["check"]) if wide else 0
         self._text = _width(
-            (f"{'' if self._subject else line.subject}  {line.text}{_since(line)}" for line in lines), out.room()
+            (f"{line.subject[self._subject :]}  {line.text}{_since(line)}" for line in lines), out.room()
         )
 
     def row(self, line: Line, rows: int = 99) -> None:

@@ -142,6 +142,12 @@ def test_the_dearest_of_one_severity_comes_first(printed):
     assert [line.split()[-1] for line in lines if line.startswith("  high")] == ["b-link", "a-setting"]
 
 
+def test_a_long_name_and_a_short_value_stay_on_one_row(printed):
+    setting = replace(fixable(), severity="medium", name="net.ipv4.tcp_slow_start_after_idle", observed="1", wanted="0")
+    (row,) = (line for line in printed([result("a", setting)]) if "net.ipv4" in line)
+    assert row.split()[:4] == ["medium", "net.ipv4.tcp_slow_start_after_idle", "1", "→"]
+
+
 def test_hosts_with_one_fault_are_folded_into_its_line(printed):
     hosts = [
         replace(result(f"gpu{number:03}", *([gpu_fault(3)] if number in (3, 17) else [])), devices=GPUS)
