@@ -16,8 +16,8 @@ from nodetune.remediation import outcomes as remediation_outcomes
 from nodetune.remediation.ansible.events import Outcome
 from nodetune.verify.model import FAILED as NOT_MEASURED
 from nodetune.verify.model import UNKNOWN
-from nodetune.verify.proof import exit_code
 from nodetune.verify.run import HostVerification
+from nodetune.verify.unproven import exit_code
 
 MOST_NAMED = 8
 

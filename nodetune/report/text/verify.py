@@ -15,7 +15,7 @@ from nodetune.report.text import host_names, verify_table
 from nodetune.report.text.host_names import unreached
 from nodetune.report.text.lines import Lines, console, some
 from nodetune.report.text.verify_table import BELOW, STYLE
-from nodetune.verify import diagnosis, proof, rooflines
+from nodetune.verify import diagnosis, rooflines, unproven
 from nodetune.verify.model import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Verdict
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
@@ -173,10 +173,10 @@ class Printer:
         skips = by_key(
             (each.measurement, verification.host)
             for verification in self._verifications
-            for each in proof.skipped(verification)
+            for each in unproven.skipped(verification)
         )
         told = [f"{name} was skipped on {host_names.fold(dict.fromkeys(hosts))}" for name, hosts in skips.items()]
-        return [*told, *proof.lacking(self._verifications, self._wanted.require, self._wanted.gpus)]
+        return [*told, *unproven.lacking(self._verifications, self._wanted.require, self._wanted.gpus)]
 
     def _keep(self) -> None:
         """Print how to save these figures as a baseline. Peers that agree may all be slow."""

@@ -9,11 +9,11 @@ from nodetune.facts import machine as machines
 from nodetune.facts.machine import Machine
 from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
 from nodetune.foundation.request import RequestError
-from nodetune.verify import proof
+from nodetune.verify import unproven
 from nodetune.verify.model import PASS, SHORT, SKIP, UNKNOWN, Figure, Unmeasured, Verdict
-from nodetune.verify.proof import exit_code
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
+from nodetune.verify.unproven import exit_code
 from tests.support import verify_records as records
 
 NO_DRIVER = "no libcuda.so.1 on this host"
@@ -35,7 +35,7 @@ def skip(name, reason=NO_DRIVER, metric="", subject=""):
 
 def test_gpus_on_pci_without_a_driver_do_not_pass():
     seen = host(machine=Machine(pci_gpus=8), unmeasured=(skip("gemm"), skip("gpu_p2p")))
-    assert [each.measurement for each in proof.skipped(seen)] == ["gemm", "gpu_p2p"]
+    assert [each.measurement for each in unproven.skipped(seen)] == ["gemm", "gpu_p2p"]
     assert exit_code([seen]) == INCOMPLETE
 
 
@@ -75,7 +75,7 @@ def test_a_figure_below_target_outranks_what_is_missing():
     ],
 )
 def test_what_is_required_has_to_pass(seen, why):
-    assert proof.lacking([seen], ("gemm",)) == [why]
+    assert unproven.lacking([seen], ("gemm",)) == [why]
     assert exit_code([seen], ("gemm",)) == INCOMPLETE
 
 
@@ -85,8 +85,8 @@ def test_what_is_required_and_passed_lacks_nothing():
 
 def test_what_hosts_measure_together_counts_for_each_of_them():
     both = [host(verdict("nccl")), host(name="gpu2")]
-    assert proof.lacking(both, ("nccl",)) == []
-    assert proof.lacking([host(verdict("gemm")), host(name="gpu2")], ("gemm",)) == [
+    assert unproven.lacking(both, ("nccl",)) == []
+    assert unproven.lacking([host(verdict("gemm")), host(name="gpu2")], ("gemm",)) == [
         "gemm is required: not measured (gpu2)"
     ]
 
@@ -95,13 +95,13 @@ def test_a_gpu_that_was_asked_for_and_is_not_there_is_told():
     seen = host(machine=Machine(cpu="EPYC"), unmeasured=(skip("gemm"),))
     assert exit_code([seen]) == OK
     assert exit_code([seen], gpus=(5,)) == INCOMPLETE
-    assert proof.lacking([seen], (), (5, 6)) == ["--gpu: nothing was measured on GPU5, GPU6 (gpu1)"]
+    assert unproven.lacking([seen], (), (5, 6)) == ["--gpu: nothing was measured on GPU5, GPU6 (gpu1)"]
 
 
 def test_a_gpu_that_was_asked_for_and_measured_lacks_nothing():
     assert exit_code([host(verdict("gemm", subject="GPU5"))], gpus=(5,)) == OK
     together = [host(verdict("nccl")), host(name="gpu2")]
-    assert proof.lacking(together, (), (0,)) == []
+    assert unproven.lacking(together, (), (0,)) == []
 
 
 def test_only_what_is_measured_can_be_required():
