@@ -9,8 +9,9 @@ from click.testing import CliRunner
 
 from nodetune.audit.request import CollectRequest
 from nodetune.cli import host_options, proposed_options, requests
+from nodetune.cli.commands import facts
 from nodetune.cli.main import group
-from nodetune.hosts.connection_options import ConnectionOptions, Vault
+from nodetune.hosts.connection_options import Cluster, ConnectionOptions, SessionOptions, Vault
 from nodetune.hosts.inventory import selection
 from nodetune.hosts.patterns import InventoryError
 from nodetune.remediation.runs.connection import RECORDED, connection_record
@@ -156,3 +157,32 @@ def test_srun_takes_no_login():
     done = CliRunner().invoke(group, ["facts", "--transport", "slurm", "--port", "22"], prog_name="nodetune")
     assert done.exit_code == 2
     assert "--port is for SSH only" in done.output
+
+
+@pytest.mark.parametrize("option", [("-u", "x"), ("-b",), ("-K",), ("--port", "22")])
+def test_a_cluster_takes_no_login(option):
+    done = CliRunner().invoke(group, ["facts", "--transport", "kubernetes", *option], prog_name="nodetune")
+    assert done.exit_code == 2
+    assert f"{option[0]} is for SSH only: the kubeconfig says who you are" in done.output
+
+
+@pytest.mark.parametrize("option", ["--context", "--namespace", "--image"])
+def test_options_of_a_cluster_need_its_transport(option):
+    done = CliRunner().invoke(group, ["facts", option, "x"], prog_name="nodetune")
+    assert done.exit_code == 2
+    assert f"{option} needs --transport kubernetes" in done.output
+
+
+def test_proposed_commands_have_the_cluster(here):
+    cluster = Cluster("prod", "gpu-tools", "registry/nodetune-node:1")
+    reach = ConnectionOptions("nodes: gpu=1", transport="kubernetes", options=SessionOptions(cluster=cluster))
+    asked = (
+        "--transport kubernetes --context prod --namespace gpu-tools --image registry/nodetune-node:1 -i 'nodes: gpu=1'"
+    )
+    assert proposed_options.text(reach) == asked
+    assert proposed_options.text(ConnectionOptions(transport="kubernetes")) == "--transport kubernetes"
+
+
+def test_a_selector_in_a_settings_file_is_no_path(tmp_path):
+    option = next(each for each in facts.command.params if each.name == "inventory")
+    assert option.locate(tmp_path, "nodes: nvidia.com/gpu.present=true") == "nodes: nvidia.com/gpu.present=true"
