@@ -37,8 +37,8 @@ MOVING = {
     *("memory.available_kb", "memory.free_blocks", "memory.free_kb", "numa.nodes"),
     *("net.statistics", "tcp.segments", "tcp.softnet"),
 }
-OF_KUBELET = {"sysctl.vm.overcommit_memory"}
-"""A kubelet sets it; one with mounts of its own, on a machine that is more than its node, may keep that from the others."""
+OF_KUBELET = {"sysctl.vm.overcommit_memory", "kubernetes.managers"}
+"""A kubelet with mounts of its own, on a machine that is more than its node, hides from others what it sets and keeps."""
 
 
 class Lab:

@@ -80,17 +80,27 @@ def _target(name: str, status: dict[str, Any], found: Any, cluster: Cluster) -> 
     if problem:
         return Target(name, problem=problem, problem_state="unreachable")
     if found is not None:
-        phase = str((found.get("status") or {}).get("phase"))
+        state = _state(found.get("status") or {})
         pod_name = str(found["metadata"]["name"])
-        if phase == "Running":
+        if state == "Running":
             return Target(name, address=pod_name)
         if not cluster.image:
-            told = f"its pod {cluster.namespace}/{pod_name} is {text.plain(phase)}, not Running (kubectl describe pod)"
+            told = f"its pod {cluster.namespace}/{pod_name} is {text.plain(state)}, not Running (kubectl describe pod)"
             return Target(name, problem=told, problem_state="no pod")
     if cluster.image:
         return Target(name)
     told = f"the DaemonSet has no pod on it in namespace {cluster.namespace}: install the chart, or give an image with --image"
     return Target(name, problem=told, problem_state="no pod")
+
+
+def _state(status: dict[str, Any]) -> str:
+    """Return Running, or what else a pod is; one whose container fails again and again has the phase Running, too."""
+    every = (
+        each.get("state") or {} for each in status.get("containerStatuses") or [] if each.get("name") == pod.CONTAINER
+    )
+    state = next(every, {})
+    stopped = state.get("waiting") or state.get("terminated") or {}
+    return str(stopped.get("reason") or status.get("phase"))
 
 
 def _not_ready(conditions: Iterable[Any]) -> str:

@@ -201,12 +201,15 @@ def test_a_selection_that_matches_nothing_is_named(server, inventory, told):
 
 
 def test_a_node_that_cannot_be_reached_says_why(server):
-    server.nodes = [api_server.node("a", ready="Unknown"), *map(api_server.node, "bc")]
-    server.pods = [api_server.running("nodetune-b", "b", "Pending")]
+    server.nodes = [api_server.node("a", ready="Unknown"), *map(api_server.node, "bcd")]
+    server.pods = [api_server.running("nodetune-b", "b", "Pending"), api_server.running("nodetune-d", "d")]
+    failing = {"name": "check", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    server.pods[1]["status"]["containerStatuses"] = [{"name": "reporter", "state": {"running": {}}}, failing]
     told = {name: (found.state, found.message) for name, found in audit().items()}
     assert told == {
         "a": ("unreachable", "the node is not Ready: kubelet stopped posting node status"),
         "b": ("no pod", "its pod nodetune/nodetune-b is Pending, not Running (kubectl describe pod)"),
+        "d": ("no pod", "its pod nodetune/nodetune-d is CrashLoopBackOff, not Running (kubectl describe pod)"),
         "c": ("no pod", "the DaemonSet has no pod on it in namespace nodetune: install the chart, or give an image with --image"),
     }  # fmt: skip
 
