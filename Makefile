@@ -63,8 +63,8 @@ machines: $(VENV)/ready-dev apt-machines  ## tests on virtual machines (root, QE
 wheel: $(VENV)/ready-dev  ## the wheel, in dist/, and the program run from it
 	PYTHON=$(BIN)/python sh .ci/wheel
 
-image:  ## the image in which nodetune runs in a pod; NAME=REGISTRY/nodetune-node:TAG
-	@sh image/build $(NAME)
+image: $(VENV)/ready  ## the image in which nodetune runs in a pod; NAME=REGISTRY/nodetune-node:TAG
+	@PYTHON=$(abspath $(BIN))/python sh image/build $(NAME)
 
 release: $(VENV)/ready-dev  ## wheel, sdist, bundle, zipapp, SBOM and checksums of the last commit, in dist/; KEY=FILE signs them
 	$(BIN)/python .ci/release.py $(if $(KEY),--key $(KEY))

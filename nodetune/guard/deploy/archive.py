@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+import tarfile
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import nodetune
 from nodetune.foundation import paths
-from nodetune.guard.deploy.paths import ARCHIVES, HOME
+from nodetune.guard.deploy.paths import ARCHIVES, HOME, PROGRAM
 from nodetune.remote import payload
 
 MODULES = (
@@ -74,6 +75,18 @@ def archive() -> Archive:
         for name, each in {"MANIFEST": manifest, **contents}.items():
             made.writestr(zipfile.ZipInfo(name), each, zipfile.ZIP_DEFLATED)
     return Archive(f"{nodetune.__version__}-{hashlib.sha256(manifest).hexdigest()[:16]}", buffer.getvalue())
+
+
+def write_tar(path: str, more: Mapping[str, tuple[int, str]]) -> None:
+    """Write the program below PROGRAM, and `more` (name → mode, text), as a tar: the same bytes for the same sources."""
+    program = {f"{PROGRAM}/{name}": (0o644, _content(source)) for name, source in files().items()}
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as made:
+        for name, (mode, content) in sorted(
+            {**program, **{name: (m, t.encode()) for name, (m, t) in more.items()}}.items()
+        ):
+            entry = tarfile.TarInfo(name.strip("/"))
+            entry.size, entry.mode = len(content), mode
+            made.addfile(entry, io.BytesIO(content))
 
 
 def _content(source: Path | str) -> bytes:

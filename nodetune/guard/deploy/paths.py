@@ -18,3 +18,6 @@ OLDEST_PYTHON = (3, 9)
 CHECK = "check"
 UNITS = "/etc/systemd/system"
 SERVICE, TIMER = "nodetune-guard.service", "nodetune-guard.timer"
+
+PROGRAM = "/opt/nodetune"
+"""Where the image of the pods has the program."""

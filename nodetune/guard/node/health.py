@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from nodetune.guard.node.main import Arguments
 
 RESULT = "health.json"
+VERDICT = "verdict.json"
+"""The last result with a verdict: node-problem-detector keeps it while the guard is inconclusive."""
 LOCK = "health.lock"
 READ_SHARE = 0.8
 REASON_SHARE = 0.2
@@ -125,6 +127,7 @@ def _tell(asked: Arguments, result: Mapping[str, Any], explained: str) -> int:
 def keep(run: str, result: Mapping[str, Any]) -> None:
     """Leave the result for others to read."""
     with suppress(OSError):  # without room for it, its age tells that something is wrong
-        records.write(os.path.join(run, RESULT), json.dumps(result) + "\n")
+        for name in (RESULT,) if result["verdict"] == "inconclusive" else (RESULT, VERDICT):
+            records.write(os.path.join(run, name), json.dumps(result) + "\n")
     reason = result["reason"] if result["verdict"] == "fail" else ""
     records.heartbeat(run, f"health: {result['verdict']}", "", reason)

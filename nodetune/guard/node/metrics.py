@@ -1,7 +1,7 @@
 """Results of the last health check: node-exporter's textfile, and a line and exit code for node-problem-detector.
 
-Run by its path: `python3 -I -S -B …/monitor.py RUN POLICY TEXTFILE` (TEXTFILE empty: no metrics). Reads files under /run
-and nothing else; imports nothing of nodetune. Exit code: 0 OK, 1 a problem, 2 unknown.
+Run by its path: `python3 -I -S -B …/metrics.py RUN POLICY TEXTFILE` (TEXTFILE empty: no metrics), or `--detector RUN POLICY`.
+Reads files under /run and nothing else; imports nothing of nodetune. Exit code: 0 OK, 1 a problem, 2 unknown.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ Sample = tuple[str, Mapping[str, str], float]
 class State:
     """The guard's files on this node; missing parts are empty."""
 
-    def __init__(self, run: str, policy: str, now: float) -> None:
+    def __init__(self, run: str, policy: str, now: float, result: str = "health.json") -> None:
         self.policy = _data(policy)
-        found = _data(os.path.join(run, "health.json"))
+        found = _data(os.path.join(run, result))
         if found.get("verdict") == OLD:
             found["verdict"] = "inconclusive"
         self.health = found if found.get("verdict") in VERDICTS else {}
@@ -161,10 +161,28 @@ def main(run: str, policy: str, textfile: str) -> int:
             write(textfile, exposition(samples(state)))
         except OSError as problem:
             code, line = max(code, UNKNOWN), f"no metrics: {textfile}: {(problem.strerror or str(problem)).lower()}"
+    return _print(code, line)
+
+
+def for_detector(run: str, policy: str) -> int:
+    """Print the line for node-problem-detector: never unknown, which some rules take for a problem.
+
+    The last verdict counts until there is another. In observe mode nothing is a problem.
+    """
+    last = State(run, policy, time.time(), "verdict.json")
+    code, line = told(State(run, policy, time.time()))
+    if code == UNKNOWN and last.health.get("verdict") == "fail" and not last.off:
+        code, line = PROBLEM, str(last.health.get("reason", "")).removeprefix("nodetune: ")
+    if code == PROBLEM and last.policy.get("mode") != "enforce":
+        return _print(OK, f"observed only: {line}")
+    return _print(PROBLEM if code == PROBLEM else OK, line)
+
+
+def _print(code: int, line: str) -> int:
     plain = "".join(letter if " " <= letter <= "~" else "?" for letter in " ".join(line.split()))
     print(plain if len(plain) <= LONGEST_LINE else plain[: LONGEST_LINE - 3] + "...")
     return code
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(for_detector(*sys.argv[2:]) if sys.argv[1] == "--detector" else main(*sys.argv[1:]))

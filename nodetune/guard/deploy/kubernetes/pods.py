@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from nodetune.guard.deploy.kubernetes.access import LABELS, NAME, named
-from nodetune.guard.deploy.paths import ETC, POLICY
+from nodetune.guard.deploy.paths import ETC, POLICY, PROGRAM
 from nodetune.guard.node.report import TOKENS
 
 COMPONENT = "app.kubernetes.io/component"
 DAEMON_SET, CLEAR, CONFIG = "nodetune-node", "nodetune-clear", "nodetune-guard"
-PROGRAM = "/opt/nodetune"
-"""Where the image has the program of the guard."""
 START = ["python3", "-I", "-S", "-B", f"{PROGRAM}/nodetune/guard/node/__main__.py"]
 RESULT, HOST, RUN = "/result", "/host", "/run/nodetune"
 TOKEN_SECONDS = 3600
