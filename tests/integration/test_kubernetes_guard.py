@@ -1,0 +1,216 @@
+"""The guard in a real cluster, where this machine is the node: its condition, its rights, and that nothing stays behind.
+
+Needs kubectl and helm on PATH, and what test_kubernetes.py needs. A check of the site's own plays the fault.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from nodetune.guard.node.condition import TYPE
+from nodetune.guard.node.node_status import KIND
+from tests.unit.guard.test_manifests import made
+
+CONFIG, IMAGE = (os.environ.get(f"NODETUNE_TEST_{name}") for name in ("KUBECONFIG", "IMAGE"))
+TOOLS = all(map(shutil.which, ("kubectl", "helm")))
+
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.timeout(900),
+    pytest.mark.xdist_group("kubernetes"),
+    pytest.mark.skipif(not (CONFIG and IMAGE and TOOLS), reason="no Kubernetes: the guard in a real cluster"),
+]
+
+LATEST = 300.0
+LABEL = "nodetune-test"
+SITE = """
+add:
+- {{id: site-swappiness, fact: sysctl.vm.swappiness, accept: {{at_most: {most}}}, severity: critical, gate: true, title: as in a test, manual: none}}
+"""
+
+
+def kubectl(*words, given="", check=True):
+    done = subprocess.run(["kubectl", *words], input=given, capture_output=True, text=True, check=False)
+    assert not check or done.returncode == 0, done.stderr
+    return done.stdout if done.returncode == 0 else done.stderr
+
+
+def manifests(*words):
+    command = [
+        sys.executable,
+        "-m",
+        "nodetune",
+        "guard",
+        "manifests",
+        "--image",
+        IMAGE,
+        "--node-label",
+        f"{LABEL}=1",
+        *words,
+    ]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+class Cluster:
+    def __init__(self):
+        nodes = json.loads(kubectl("get", "nodes", "-o", "json"))["items"]
+        self.node = next(each["metadata"]["name"] for each in nodes if "kubelab/fake" not in each["metadata"]["labels"])
+        kubectl("label", "node", self.node, f"{LABEL}=1", "--overwrite")
+
+    def condition(self):
+        node = json.loads(kubectl("get", "node", self.node, "-o", "json"))
+        return next((each for each in node["status"]["conditions"] if each["type"] == TYPE), {})
+
+    def until(self, status):
+        deadline = time.monotonic() + LATEST
+        while self.condition().get("status") != status:
+            assert time.monotonic() < deadline, self.condition()
+            time.sleep(1)
+        return self.condition()
+
+    def clear(self):
+        kubectl("delete", "namespace", "nodetune", "--ignore-not-found")
+        ours = "clusterrole,clusterrolebinding,validatingadmissionpolicy,validatingadmissionpolicybinding"
+        kubectl("delete", ours, "-l", "app.kubernetes.io/name=nodetune")
+        removed = {"status": {"conditions": [{"type": TYPE, "$patch": "delete"}]}}
+        kubectl("patch", "node", self.node, "--subresource=status", "--type=strategic", "-p", json.dumps(removed))
+        kubectl("label", "node", self.node, f"{LABEL}-")
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", CONFIG)
+    found = Cluster()
+    found.clear()
+    found = Cluster()
+    yield found
+    found.clear()
+
+
+def test_the_api_server_takes_every_field(cluster):
+    kubectl("create", "namespace", "nodetune")
+    for kind in ("daemonset", "npd", "clear"):
+        kubectl(
+            "apply",
+            "--server-side",
+            "--dry-run=server",
+            "--validate=strict",
+            "--force-conflicts",
+            "-f",
+            "-",
+            given=manifests("--kind", kind),
+        )
+
+
+def test_the_condition_follows_an_enforced_check_and_is_kept(cluster, tmp_path):
+    site = tmp_path / "site.yml"
+    site.write_text(SITE.format(most=-1))
+    observed = manifests("--site", str(site))
+    kubectl("apply", "--server-side", "-f", "-", given=observed)
+    assert cluster.until("False")["reason"] == "GatingCheckWouldFail"
+    kubectl("apply", "--server-side", "-f", "-", given=manifests("--site", str(site), "--enforce", "site-swappiness"))
+    assert cluster.until("True")["message"].startswith("site-swappiness: ")
+    kubectl("delete", "-n", "nodetune", "daemonset", "nodetune-node", "--wait=true")
+    assert cluster.condition()["status"] == "True"
+    site.write_text(SITE.format(most=1000))
+    kubectl("apply", "--server-side", "-f", "-", given=manifests("--site", str(site), "--enforce", "site-swappiness"))
+    assert cluster.until("False")["reason"] == "GatingChecksPass"
+
+
+OTHERS = {
+    "Ready": {"status": {"conditions": [{"type": "Ready", "status": "False"}]}},
+    "without Ready": {"status": {"conditions": [{"type": "Ready", "$patch": "delete"}]}},
+    "another condition": {"status": {"conditions": [{"type": "Other", "status": "True"}]}},
+    "capacity": {"status": {"capacity": {"nvidia.com/gpu": "8"}}},
+    "addresses": {"status": {"addresses": [{"type": "ExternalIP", "address": "192.0.2.1"}]}},
+    "a label": {"metadata": {"labels": {"a": "b"}}},
+    "an annotation": {"metadata": {"annotations": {"a": "b"}}},
+}
+OURS = {"status": {"conditions": [{"type": TYPE, "status": "False", "reason": "Test", "message": "of a test"}]}}
+
+
+def test_its_token_changes_its_condition_and_nothing_else(cluster):
+    kubectl("apply", "--server-side", "-f", "-", given=manifests())
+    kubectl("rollout", "status", "-n", "nodetune", "daemonset/nodetune-node", "--timeout=120s")
+    (pod,) = kubectl("get", "pods", "-n", "nodetune", "-o", "name").split()
+    token = kubectl(
+        "create",
+        "token",
+        "-n",
+        "nodetune",
+        "nodetune-guard",
+        "--bound-object-kind=Pod",
+        f"--bound-object-name={pod[4:]}",
+    )
+    assert _patched(token, cluster.node, OURS) == 200
+    assert {name: _patched(token, cluster.node, patch) for name, patch in OTHERS.items()} == dict.fromkeys(OTHERS, 403)
+    kubectl(
+        "create", "-f", "-", given=json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "of-a-test"}})
+    )
+    try:
+        assert _patched(token, "of-a-test", OURS) == 403
+        assert _patched(kubectl("create", "token", "-n", "nodetune", "nodetune-guard"), cluster.node, OURS) == 403
+        assert _patched(token, cluster.node, {"spec": {"unschedulable": True}}, "") == 403
+        assert _patched(token.strip() + "x", cluster.node, OURS) == 401
+    finally:
+        kubectl("delete", "node", "of-a-test")
+
+
+def _patched(token, node, patch, part="/status"):
+    """The status of the answer."""
+    command = [
+        "curl",
+        "-sk",
+        "-o",
+        os.devnull,
+        "-w",
+        "%{http_code}",
+        "-X",
+        "PATCH",
+        "-d",
+        json.dumps(patch),
+        "-H",
+        f"Content-Type: {KIND}",
+    ]
+    server = yaml.safe_load(Path(CONFIG).read_text())["clusters"][0]["cluster"]["server"]
+    done = subprocess.run(
+        [*command, "-H", f"Authorization: Bearer {token.strip()}", f"{server}/api/v1/nodes/{node}{part}"],
+        capture_output=True,
+        text=True,
+    )
+    return int(done.stdout)
+
+
+def test_an_uninstalled_chart_leaves_nothing_behind(cluster):
+    namespace = made()[0]
+    kubectl("apply", "-f", "-", given=json.dumps(namespace))
+    values = [
+        "--set",
+        f"image={IMAGE}",
+        "--set-string",
+        f"nodeSelector.{LABEL}=1",
+        "--set",
+        "nodeSelector.nvidia\\.com/gpu\\.present=null",
+    ]
+    for verb in ("install", "upgrade"):
+        subprocess.run(
+            ["helm", verb, "nodetune", "charts/nodetune", "-n", "nodetune", "--wait", *values],
+            check=True,
+            capture_output=True,
+        )
+    cluster.until("False")
+    subprocess.run(["helm", "uninstall", "nodetune", "-n", "nodetune", "--wait"], check=True, capture_output=True)
+    assert cluster.condition() == {}
+    ours = "clusterrole,clusterrolebinding,validatingadmissionpolicy,validatingadmissionpolicybinding"
+    assert kubectl("get", ours, "-l", "app.kubernetes.io/name=nodetune", "-o", "name") == ""
+    assert (
+        kubectl("get", "sa,cm,secret,ds,job", "-n", "nodetune", "-l", "app.kubernetes.io/name=nodetune", "-o", "name")
+        == ""
+    )
