@@ -5,7 +5,7 @@ log says so. An RDMA device plugin, the SR-IOV plugin or a DRA driver for networ
 Healthy exception: Pods that run privileged on the host's network use the cards without a plugin.
 Confirm manually: kubectl get node NODE -o jsonpath='{.status.allocatable}'; ls /var/lib/kubelet/plugins_registry
 Side effects of the fix: None for running pods.
-Sources: https://docs.nvidia.com/networking/display/kubernetes2610/index.html ;
+Sources: https://docs.nvidia.com/networking/display/kubernetes25100/deployment-guide-kubernetes.html ;
 https://github.com/Mellanox/k8s-rdma-shared-dev-plugin
 """
 

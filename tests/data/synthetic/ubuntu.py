@@ -15,7 +15,6 @@ SYSCTLS = {
     "kernel.random.boot_id": "00000000-0000-0000-0000-000000000000",
     "kernel.threads-max": "16510816",
     "net.ipv4.ip_forward": "0",
-    "net.ipv6.conf.all.forwarding": "0",
     "net.core.busy_poll": "0",
     "net.core.busy_read": "0",
     "net.core.netdev_max_backlog": "1000",

@@ -110,7 +110,7 @@ def test_each_printed_command_was_run_or_has_a_reason():
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
 @pytest.mark.parametrize(
-    "check", ["ephemeral-ports-few", "forwarding-off", "listen-queue-overflows", "reverse-path-filter-strict"]
+    "check", ["ephemeral-ports-few", "forwarding-off-in-file", "listen-queue-overflows", "reverse-path-filter-strict"]
 )
 def test_a_printed_sysctl_is_taken_by_the_kernel(check):
     name, value = re.search(r"sysctl -w ([\w.-]+)='?([\d ]*\d)", STEPS[check]).groups()
