@@ -15,9 +15,9 @@ from nodetune.facts.saved import AHEAD_SECONDS
 from nodetune.foundation import text
 from nodetune.foundation.stage_output import Show
 from nodetune.history import trends
-from nodetune.history.database import HistoryError
+from nodetune.history.connection import HistoryError
+from nodetune.history.history import History
 from nodetune.history.look import Sorter
-from nodetune.history.store import History
 
 
 class Remembered:

@@ -13,7 +13,7 @@ from dataclasses import asdict
 
 from nodetune.foundation import by_key
 from nodetune.history import kinds, reader, trends
-from nodetune.history.database import Database, Row
+from nodetune.history.connection import Database, Row
 from nodetune.history.names import SeriesNames
 from nodetune.history.packing import unpack
 from nodetune.history.points import DAY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nodetune.history.database import Database
+from nodetune.history.connection import Database
 
 
 class SeriesNames:

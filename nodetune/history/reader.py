@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from nodetune.history import kinds
-from nodetune.history.database import Database
+from nodetune.history.connection import Database
 from nodetune.history.look import FIGURE
 from nodetune.history.packing import unpack
 from nodetune.history.points import DAY, Change, Point, Rate

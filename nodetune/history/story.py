@@ -8,9 +8,9 @@ from typing import Any
 
 from nodetune.foundation import UserError, text
 from nodetune.history import kinds, trends
+from nodetune.history.history import History
 from nodetune.history.look import FIGURE
 from nodetune.history.points import Change, Drain, Point
-from nodetune.history.store import History
 from nodetune.history.trends import Trend
 
 BLOCKS = "▁▂▃▄▅▆▇█"

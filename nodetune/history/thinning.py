@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from nodetune.history.database import Database, Row
+from nodetune.history.connection import Database, Row
 from nodetune.history.packing import unpack
 from nodetune.history.points import DAY
 

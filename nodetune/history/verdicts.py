@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from nodetune.api.model import Finding, HostResult
 from nodetune.foundation import by_key
-from nodetune.history.database import Database, Row
+from nodetune.history.connection import Database, Row
 from nodetune.history.points import Drain, Spell
 
 _OPEN = "SELECT host, finding, subject, since FROM verdict WHERE gone IS NULL AND host IN (?)"

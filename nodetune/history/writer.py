@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from nodetune.history import kinds, resets
-from nodetune.history.database import Database, Row
+from nodetune.history.connection import Database, Row
 from nodetune.history.look import PRINT, Look, SortedFact, fact_print
 from nodetune.history.names import SeriesNames
 from nodetune.history.packing import pack, unpack

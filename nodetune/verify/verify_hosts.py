@@ -39,9 +39,9 @@ def verify_hosts(request: VerifyRequest, show: Show) -> list[HostVerification]:
 
 def _remember(place: str, verifications: Sequence[HostVerification], show: Show) -> None:
     """Keep the figures that nothing disturbed. What the history cannot keep ends no verify."""
-    from nodetune.history.database import HistoryError  # most runs have no history
+    from nodetune.history.connection import HistoryError  # most runs have no history
+    from nodetune.history.history import History
     from nodetune.history.look import of_figures
-    from nodetune.history.store import History
 
     looks = [of_figures(each.host, int(time.time()), _figures(each)) for each in verifications if _figures(each)]
     try:

@@ -13,7 +13,7 @@ from nodetune.cli import options
 from nodetune.foundation.exit_codes import FINDINGS, OK
 
 if TYPE_CHECKING:
-    from nodetune.history.store import History
+    from nodetune.history.history import History
     from nodetune.history.trends import Trend
 
 SCHEMA = "nodetune.history/1"
@@ -43,7 +43,7 @@ def command(host: str | None, fact: str, history: str, since: int, output_format
     """
     if not history:
         raise click.UsageError("give --history FILE|URL, or history = in nodetune.toml")
-    from nodetune.history.store import History
+    from nodetune.history.history import History
 
     begun = time.time() - since
     with History(history, make=False) as known, options.writing(output) as stream:

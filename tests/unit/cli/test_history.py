@@ -12,9 +12,9 @@ import pytest
 from nodetune.api.model import Each, Finding, HostFacts, HostResult, Value
 from nodetune.foundation import paths
 from nodetune.history import story
+from nodetune.history.history import History
 from nodetune.history.look import Sorter, of_figures
 from nodetune.history.points import DAY, Drain, Point, Spell
-from nodetune.history.store import History
 from nodetune.history.story import Series
 from nodetune.report.text import history as text_history
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from nodetune.api.model import Absent, Each, HostFacts, Unread, Value
+from nodetune.history.history import History
 from nodetune.history.look import Sorter
-from nodetune.history.store import History
 
 START = 20_700 * 86_400
 SERVER = sorted(Path("/usr/lib/postgresql").glob("*/bin"))

@@ -9,13 +9,13 @@ import sys
 
 import pytest
 
-from nodetune.history.store import History
+from nodetune.history.history import History
 
 WRITER = """
 import sys
 from nodetune.api.model import Each, HostFacts, Value
 from nodetune.history.look import Sorter
-from nodetune.history.store import History
+from nodetune.history.history import History
 
 place, own, turns = sys.argv[1], sys.argv[2], int(sys.argv[3])
 sorter = Sorter()
@@ -64,7 +64,7 @@ def test_a_killed_writer_loses_nothing_that_was_committed(place, after):
 FULL = """
 import json, os, sys
 sys.argv = ["-", sys.argv[1] + "/history.db", "a", "100000"]
-from nodetune.history.database import HistoryError
+from nodetune.history.connection import HistoryError
 try:
     exec(WRITER)
 except HistoryError as problem:

@@ -4,9 +4,9 @@ import pytest
 
 from nodetune.api.model import Absent, Each, Unread, Value
 from nodetune.history import schema
-from nodetune.history.database import HistoryError
+from nodetune.history.connection import HistoryError
+from nodetune.history.history import History
 from nodetune.history.points import DAY
-from nodetune.history.store import History
 
 START = 20_700 * DAY  # of conftest.py
 
@@ -110,7 +110,7 @@ def test_numbers_of_64_bits_are_kept(history, look):
 def test_an_older_database_is_brought_up_to_date(history, place, look, monkeypatch):
     history.record([look(0, {"sysctl.vm.swappiness": 60})])
     monkeypatch.setattr(
-        "nodetune.history.database.MIGRATIONS", (*schema.MIGRATIONS, ("CREATE TABLE more (id {number}, name TEXT)",))
+        "nodetune.history.connection.MIGRATIONS", (*schema.MIGRATIONS, ("CREATE TABLE more (id {number}, name TEXT)",))
     )
     with History(place) as newer:
         assert newer.hosts() == ["n1"]

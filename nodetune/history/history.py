@@ -7,7 +7,7 @@ from types import TracebackType
 
 from nodetune.api.model import HostResult
 from nodetune.history import judging, reader, thinning, verdicts
-from nodetune.history.database import Database
+from nodetune.history.connection import Database
 from nodetune.history.look import Look
 from nodetune.history.points import DAY, Change, Drain, Point, Rate
 from nodetune.history.trends import Trend
