@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from nodetune.foundation import by_key
-from nodetune.history import kinds, reader, trends
+from nodetune.history import kinds, reader, resets, trends
 from nodetune.history.connection import Database, Row
 from nodetune.history.names import SeriesNames
 from nodetune.history.packing import unpack
@@ -135,13 +135,12 @@ def _looks(db: Database, now: int, looked: set[int]) -> Iterator[tuple[int, int,
 
 
 def _exchanged(db: Database, now: int) -> dict[tuple[int, str], int]:
-    """Return (host, GPU) → the day on which its serial number changed."""
+    """Return (host, part) → the day on which its serial number changed."""
     rows = db.rows(
-        "SELECT c.host, s.name, max(c.at) FROM change c JOIN series s ON s.id = c.fact WHERE s.name LIKE ? AND c.at > ?"
-        " GROUP BY c.host, s.name",
-        ("gpu.serial/%", now - (PAST_DAYS + 1) * DAY),
+        "SELECT c.host, s.name, max(c.at) FROM change c JOIN series s ON s.id = c.fact WHERE c.at > ? GROUP BY c.host, s.name",
+        (now - (PAST_DAYS + 1) * DAY,),
     )
-    return {(host, name.partition("/")[2]): at // DAY for host, name, at in rows}
+    return {(host, name.partition("/")[2]): at // DAY for host, name, at in rows if resets.is_serial(name)}
 
 
 class _Past:

@@ -12,6 +12,9 @@ from nodetune.history import kinds
 ANOTHER_PART, REBOOT, DRIVER, WRAPPED, CLEARED = "another part", "reboot", "driver loaded", "wrapped", "cleared"
 BOOT_ID, DRIVER_VERSION = "host.boot_id", "gpu.driver_version"
 
+SERIALS = {"gpu": "gpu.serial", "block": "block.serial", "rdma": "rdma.guid"}
+"""Family of facts → the fact that says which part each of their subjects is."""
+
 
 def grown(leaf: str, before: int, now: int, changed: AbstractSet[str]) -> tuple[int, str]:
     """Return the growth of a counter, and why it started again (empty: it did not). `changed`: leaves of settings."""
@@ -29,6 +32,12 @@ def grown(leaf: str, before: int, now: int, changed: AbstractSet[str]) -> tuple[
 
 
 def is_another_part(leaf: str, changed: AbstractSet[str]) -> bool:
-    """Tell whether the GPU that a counter belongs to was exchanged, by its serial number."""
-    _, _, below = leaf.partition("/")
-    return bool(below) and f"gpu.serial/{below.partition('/')[0]}" in changed
+    """Tell whether the part that a counter belongs to was exchanged, by its serial number."""
+    fact, _, below = leaf.partition("/")
+    serial = SERIALS.get(fact.partition(".")[0])
+    return bool(serial and below) and f"{serial}/{below.partition('/')[0]}" in changed
+
+
+def is_serial(leaf: str) -> bool:
+    """Tell whether a leaf says which part a subject is."""
+    return leaf.partition("/")[0] in SERIALS.values()

@@ -205,7 +205,7 @@ def _in_question(
 ) -> list[int]:
     """Return the series whose stored value may not be just what was read."""
     asked = {series for series, value in before.items() if values.get(series, 0) < value} | carry.keys()
-    if fresh or any(leaf.startswith("gpu.serial/") for leaf in changed):
+    if fresh or any(resets.is_serial(leaf) for leaf in changed):
         asked |= values.keys()
     return sorted(asked)
 

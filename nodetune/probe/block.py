@@ -47,6 +47,7 @@ def collect(names, step):
     step("NVMe controllers")
     controllers = {name: _controller(name) for name in read.names_in(NVME)}
     yield "nvme", read.value(controllers)
+    yield "serial", read.each({name: read.file_fact("{}/{}/serial".format(NVME, name)) for name in controllers})
     yield "nvme_io_timeout", read.file_fact(IO_TIMEOUT, int)
     yield "gds", _gds()
     if "smart" in names:

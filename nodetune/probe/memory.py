@@ -33,7 +33,9 @@ def collect(names, step):
     yield from _fragmentation()
     if "modules" in names:
         step("memory modules")
-        yield "modules", read.tried(smbios.memory_modules)
+        modules, serials = smbios.memory_modules()
+        yield "modules", modules
+        yield "serial", serials
     step("EDAC")
     for name, fact in _errors():
         yield "edac." + name, fact

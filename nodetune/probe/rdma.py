@@ -57,6 +57,8 @@ def collect(names, step):
     step("devices")
     devices = {name: _device(name) for name in read.names_in(CLASS)}
     yield "devices", read.value(devices)
+    own = [name for name, device in devices.items() if not device["virtual_function"]]
+    yield "guid", read.each({name: read.file_fact("{}/{}/node_guid".format(CLASS, name)) for name in own})
     ports = {}
     for name in sorted(devices):
         for port in read.names_in("{}/{}/ports".format(CLASS, name)):

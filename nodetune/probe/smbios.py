@@ -12,19 +12,29 @@ EXTENDED = 0x7FFF
 
 
 def memory_modules():
-    """Return [{slot, bank, type, size_mb, speed_mts}] of all slots; size 0: empty or disabled by the firmware.
+    """Return two facts: [{slot, bank, type, size_mb, speed_mts}] of all slots, and the serial number of each module.
 
-    `speed_mts` is the configured speed, null if the firmware does not report it.
+    Size 0: empty or disabled by the firmware. `speed_mts` is the configured speed, null if the firmware does not report it.
     """
     try:
         table = read.raw_bytes(TABLE)
     except FileNotFoundError:
-        return read.absent("no SMBIOS table on this host")
-    found = [_slot(body, texts) for kind, body, texts in _structures(table) if kind == MEMORY_DEVICE and len(body) > 18]
+        return (read.absent("no SMBIOS table on this host"),) * 2
+    except OSError as problem:
+        return (read.unread("{}: {}".format(TABLE, read.why(problem))),) * 2
+    devices = [each[1:] for each in _structures(table) if each[0] == MEMORY_DEVICE and len(each[1]) > 18]
+    found = [_slot(body, texts) for body, texts in devices]
     if len({each["slot"] for each in found}) < len(found):  # `DIMM 0` of each channel: the bank tells them apart
         for each in found:
             each["slot"] = "{} {}".format(each["bank"], each["slot"]).strip()
-    return read.value(found) if found else read.absent("the firmware describes no memory modules")
+    if not found:
+        return (read.absent("the firmware describes no memory modules"),) * 2
+    serials = {slot["slot"]: _serial(*device) for slot, device in zip(found, devices) if slot["size_mb"]}
+    return read.value(found), read.each({slot: read.value(serial) for slot, serial in serials.items() if serial})
+
+
+def _serial(body, texts):
+    return _text(texts, body[0x18]) if len(body) > 0x18 else ""
 
 
 def _structures(table):

@@ -47,6 +47,22 @@ def test_a_counter_continues_after_each_kind_of_reset(kept, counts, then, stored
     )
 
 
+@pytest.mark.parametrize(
+    ("leaf", "serial"),
+    [
+        ("block.smart/nvme0/media_errors", "block.serial"),
+        ("rdma.counters/mlx5_0/1/symbol_error", "rdma.guid"),
+        ("gpu.violations/GPU0/power_brake", "gpu.serial"),
+    ],
+)
+def test_counters_of_another_drive_or_nic_begin_again(kept, leaf, serial):
+    def seen(own, count):
+        (fact, part), (subject, _, item) = leaf.split("/")[:2], leaf.partition("/")[2].rpartition("/")
+        return {serial: {part: own}, fact: {subject: {item: count}}}
+
+    assert kept(leaf, seen("a", 9), seen("b", 12), seen("b", 15)) == ([9, 9, 12], ["another part: 1 counters"])
+
+
 def test_it_grows_after_a_reset(kept):
     reboot = marks(boot="b")
     seen = [marks() | {REPLAYS: {"GPU0": 9}}, *(reboot | {REPLAYS: {"GPU0": count}} for count in (2, 5, 1, 4))]

@@ -191,3 +191,10 @@ def test_the_rule_that_set_a_read_ahead_is_named(tree, collect):
 def test_a_rule_that_only_udev_can_judge_is_not_named(tree, collect):
     text = 'ENV{ID_MODEL}=="X", ATTR{queue/scheduler}="mq-deadline"\n'
     assert rule(tree, collect, text) == {"nvme0n1": None, "sda": None}
+
+
+def test_a_drive_tells_its_serial_number(tree, collect):
+    tree({"/sys/class/nvme/nvme0/serial": "S64GNE0R123456    \n", "/sys/class/nvme/nvme1/state": "live\n"})
+    found = collect("block")["block.serial"]["each"]
+    assert found["nvme0"] == {"value": "S64GNE0R123456"}
+    assert "absent" in found["nvme1"]

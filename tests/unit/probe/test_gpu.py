@@ -360,3 +360,18 @@ def test_locks_since_the_boot_are_told_without_released_ones(nvml, tree):
     for torn in ("[]", '{"GPU-a": 1}', "{"):
         tree({"/run/nodetune/gpu-locks.json": torn})
         assert "unread" in nvml(names=["locks"])["gpu.locks"], torn
+
+
+def test_time_held_back_is_in_seconds_by_cause(nvml):
+    power, brake = {"field 74": 3_600_500_000_000, "field 79": 0}, {"field 271": 90_000_000_000}
+    facts = nvml(power | brake, count=1)
+    assert values(facts["gpu.violations"]) == {"GPU0": {"power": 3600, "reliability": 0, "power_brake": 90}}
+
+
+def test_an_older_driver_numbers_the_power_brake_otherwise(nvml):
+    answers = {"field 74": 10**9, "field 271": 10**9, "nvmlSystemGetDriverVersion": "570.86.15"}
+    assert values(nvml(answers, count=1)["gpu.violations"]) == {"GPU0": {"power": 1}}
+
+
+def test_a_gpu_without_such_counters_has_none(nvml):
+    assert "absent" in nvml(count=1)["gpu.violations"]["each"]["GPU0"]

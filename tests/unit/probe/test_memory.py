@@ -159,7 +159,9 @@ def test_memory_modules_are_read_from_the_firmware_table(tree, collect):
     table = other + memory_device("A1", 0x7FFF, 4800, 65536) + memory_device("A2", 0, 0) + memory_device("B1", 32, 0)
     root = tree({"/proc/meminfo": "MemTotal: 1 kB", "/sys/firmware/dmi/tables/": None})
     (root / "sys/firmware/dmi/tables/DMI").write_bytes(table + end)
-    assert collect("memory", ["modules"])["memory.modules"]["value"] == [
+    facts = collect("memory", ["modules"])
+    assert facts["memory.serial"]["each"] == {"A1": {"value": "Serial"}, "B1": {"value": "Serial"}}
+    assert facts["memory.modules"]["value"] == [
         {"slot": "A1", "bank": "P0_Node0", "type": 0x22, "size_mb": 65536, "speed_mts": 4800},
         {"slot": "A2", "bank": "P0_Node0", "type": 0x22, "size_mb": 0, "speed_mts": None},
         {"slot": "B1", "bank": "P0_Node0", "type": 0x22, "size_mb": 32, "speed_mts": None},

@@ -145,3 +145,10 @@ def test_network_plugins_are_found_where_their_packages_put_them(tree, collect):
     found = collect("rdma", ["net_plugins"])["rdma.net_plugins"]["value"]
     assert found == {"sharp": [sharp], "nccl_rdma_sharp": [plugin], "aws_ofi": [amazon], "libfabric": [], "other": []}
     assert "rdma.net_plugins" not in collect("rdma")
+
+
+def test_a_device_of_its_own_tells_its_guid(port, collect):
+    port({CLASS + "/node_guid": "0c42:a103:0065:1b2e\n"})
+    assert collect("rdma")["rdma.guid"]["each"] == {"mlx5_0": {"value": "0c42:a103:0065:1b2e"}}
+    port({NIC + "/physfn/vendor": "0x15b3"})
+    assert collect("rdma")["rdma.guid"]["each"] == {}
