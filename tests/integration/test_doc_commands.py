@@ -35,6 +35,7 @@ DEFERRED = {
     r"nodetune history \S+ gpu\.": ("tests/unit/cli/test_history.py", "wants a GPU that two audits have seen"),
     r"make|\. \.venv": (".ci/wheel", "sets up a checkout: CI does this first"),
     r"kill|echo|rm -rf /tmp/fleet": ("tests/integration/test_tutorial.py", "ends the tutorial's own sshds"),
+    r"nodetune mcp": ("tests/integration/test_mcp.py", "waits for an agent"),
     r"pipx|sh nodetune-|tar xf nodetune-|ssh-keygen|sha256sum|\./nodetune\.pyz": (
         "tests/integration/test_release.py",
         "wants a release, which takes minutes",

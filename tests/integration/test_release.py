@@ -1,4 +1,4 @@
-"""What make release makes: built twice, installed in each way, without network, with the oldest dependencies; signed.
+"""The files of make release: built twice, installed in each way, without network, with the oldest dependencies; signed.
 
 Packages come from PyPI, or the index that pip and uv are configured for.
 """
