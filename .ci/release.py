@@ -142,6 +142,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.key and not given.key.is_file():
         sys.exit(f"release: there is no key {given.key}")
+    os.umask(0o022)  # modes are part of what is packed
     dist = HERE.parent / "dist"
     shutil.rmtree(dist, ignore_errors=True)
     dist.mkdir()
