@@ -111,8 +111,7 @@ class Release:
         """Install the bundle, and list what is there."""
         _run("sh", bundle / "install.sh", self.work / "installed", PYTHON=sys.executable)
         python, out = self.work / "installed/bin/python", self.dist / f"nodetune-{self.version}.cdx.json"
-        asked = ("--pyproject", self.source / "pyproject.toml", "--mc-type", "application", "--output-reproducible")
-        _run(TOOLS / "cyclonedx-py", "environment", *asked, "-o", out, python)
+        _run(TOOLS / "cyclonedx-py", "environment", "--output-reproducible", "-o", out, python)
 
     def sums(self, key: Path | None) -> None:
         """Write the checksums of all files, and the signature."""
