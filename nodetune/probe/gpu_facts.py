@@ -224,6 +224,7 @@ FACTS = (
     ("bdf", bdf),
     ("pci_device_id", _pci_device_id),
     ("architecture", words(ARCHITECTURES, "nvmlDeviceGetArchitecture")),
+    ("cores", simple("nvmlDeviceGetNumGpuCores")),
     ("uuid", simple("nvmlDeviceGetUUID")),
     ("serial", simple("nvmlDeviceGetSerial")),
     ("minor_number", simple("nvmlDeviceGetMinorNumber")),

@@ -6,12 +6,15 @@ from tests.support import fake_pynvml
 
 NOT_SUPPORTED = 3
 NO_NVLINK = {"nvmlDeviceGetNvLinkState": NOT_SUPPORTED, "fabric": NOT_SUPPORTED}
+CORES = {"2335": 16896, "26b9": 18176, "2684": 16384, "2941": 18944}
+"""CUDA cores, by PCI device ID."""
 ONE_SWITCH, HOST_BRIDGE, ACROSS_NODES = 10, 30, 50
 
 
 def replay(bdfs, device, driver, answers=None, errors=None, p2p=0, nodes=None):
     """`bdfs` in NVML's order; `device`: PCI device ID; `p2p`: NVML's status of reads, writes and NVLink of every pair."""
-    made = fake_pynvml.Replay(count=len(bdfs), answers={**common(driver), **(answers or {})}, errors=errors)
+    cores = {"nvmlDeviceGetNumGpuCores": CORES[device]}
+    made = fake_pynvml.Replay(count=len(bdfs), answers={**common(driver), **cores, **(answers or {})}, errors=errors)
     made.system = {**made.system, "nvmlSystemGetDriverVersion": driver, "nvmlSystemGetNVMLVersion": "13." + driver}
     for index, bdf in enumerate(bdfs):
         identity = {"busId": f"0000{bdf.upper()}", "pciDeviceId": int(device + "10de", 16)}
