@@ -22,7 +22,7 @@ MESSAGE = 16 << 10
 PLAN = (
     {"name": "tcp", "options": {"seconds": 2, "streams": 2}},
     {"name": "rdma", "options": {"seconds": 6, "size": MESSAGE, "queue_pairs": 1, "repeats": 2}},
-    {"name": "rdma_latency", "options": {"writes": 1000, "repeats": 2}},
+    {"name": "rdma_latency", "options": {"writes": 100, "repeats": 2}},
     {"name": "tcp_latency", "options": {"seconds": 1, "repeats": 2}},
     {"name": "memory", "options": {"repeats": 2}},
     {"name": "disk", "options": {"dir": "/data", "size": 64 << 20, "seconds": 1, "repeats": 1, "jobs": 2}},
