@@ -1,6 +1,6 @@
 """The guard in a real cluster, where this machine is the node: its condition, its rights, and that nothing stays behind.
 
-Needs kubectl and helm on PATH, and what test_kubernetes.py needs. A check of the site's own plays the fault.
+Needs kubectl and helm on PATH, and what test_audit_by_pods.py needs. A check of the site's own plays the fault.
 """
 
 import json

@@ -65,13 +65,13 @@ def test_the_lock_file_in_the_docs_is_valid(tmp_path):
 
 
 def command_lines():
-    """The commands of samples and of the text: what stands before a gap of two blanks or a comment."""
+    """The commands of samples and of the text: up to a gap of two blanks, a comment, a pipe or a file."""
     found = {}
     for page in WRITTEN:
         inline = "\n".join(" ".join(code.split()) for code in re.findall(r"`(nodetune [^`|]+)`", prose(page)))
         for text in (*samples(page, "", "sh", "text", "console"), inline):
             for line in text.splitlines():
-                command = re.split(r"\s{2,}|\s#|\s>>?\s", line.removeprefix("$ "))[0]
+                command = re.split(r"\s{2,}|\s#|\s(?:>>?|\|)\s", line.removeprefix("$ "))[0]
                 command = re.sub(r"^(?:[A-Z_]+=\S+ )*(?:salloc (?:-\S+ )*)?(?=nodetune )", "", command)
                 if command.startswith("nodetune "):
                     found.setdefault(command, page.name)

@@ -1,4 +1,4 @@
-"""Nodes of Kubernetes through its API: a substitute with real TLS and websockets. The real one: tests/integration/test_kubernetes.py."""
+"""Nodes of Kubernetes through its API: a substitute with real TLS and websockets. The real one: tests/integration/test_audit_by_pods.py."""
 
 import base64
 import hashlib
