@@ -44,7 +44,7 @@ def meeting(tmp_path, monkeypatch, measure):
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_a_ring_of_hosts_is_measured_and_checked(measure, count):
-    for records in measure("rails", count, over="tcp", seconds=0.1).values():
+    for records in measure("rails", count, over="tcp", seconds=0.8).values():
         (record,) = records
         assert record.get("failed") is None
         assert (record["subject"], record["unit"], len(record["samples"])) == ("rail 0", "Gb/s", 4)
