@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -24,7 +24,7 @@ from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 Verb = Literal["audit", "checks", "explain", "history", "plan"]
 Severity = Literal["info", "low", "medium", "high", "critical"]
 Status = Literal["fail", "unknown", "waived"]
-SEVERITIES: tuple[Severity, ...] = ("info", "low", "medium", "high", "critical")
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 LONGEST = 600.0
 """Seconds for one answer: thousands of hosts are judged in less."""
 
