@@ -173,6 +173,7 @@ class Saved:
         facts = document.load(self.path)
         if self.targets is not None:
             if not whose([Path(f"{facts.host}.json")], [each.name for each in self.targets])[0]:
+                self._require_inventory(f"{self.path} contains facts for {facts.host}")
                 raise document.FactsError(f"{self.path} contains facts for {facts.host}, which is not in {self.spec}")
         elif self.limit is not None:
             self._limited([facts.host])
@@ -184,17 +185,17 @@ class Saved:
         if self.targets is not None:
             files, missing = whose(found, [each.name for each in self.targets])
             if not files:
-                self._require_inventory()
+                self._require_inventory(f"{self.path} has no file for it")
             return files, missing
         return whose(found, None if self.limit is None else self._limited([each.stem for each in found]))
 
-    def _require_inventory(self) -> None:
+    def _require_inventory(self, there: str) -> None:
         """Raise InventoryError if what was given is one name, which neither an inventory nor a file has."""
         from nodetune.hosts.inventory import selection
         from nodetune.hosts.patterns import InventoryError
 
         if self.spec and selection.is_one_name(self.spec) and selection.find(self.spec) is None:
-            raise InventoryError(f"{selection.unknown(self.spec)}, and {self.path} has no file for it")
+            raise InventoryError(f"{selection.unknown(self.spec)}, and {there}")
 
     def _limited(self, hosts: list[str]) -> list[str]:
         from nodetune.hosts import patterns

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 
 LIBRARY = "libnvidia-ml.so.1"
 DRIVER_CONTAINER = "/run/nvidia/driver"
@@ -38,6 +39,13 @@ EVENT_REASONS = (
 )
 """The bits of the mask of reasons for low clocks."""
 
+HELD_BACK = {"power": 74, "thermal": 75, "reliability": 79}
+SLOWDOWNS = ("sw_thermal", "hw_thermal", "power_brake")
+SLOWDOWNS_OF_575, SLOWDOWNS_NOW = 251, 269
+"""Fields that count the nanoseconds for which something held the clocks back. Those of slowdowns came with 575, and 580.82
+moved them: nvidia-ml-py 12.575.51 and 13.580.65 against 13.580.82, nvml.h of CUDA 13.0 against 13.1.
+"""
+
 
 def load(root=""):
     """Return the pynvml module, which can then find the library. Raise ImportError."""
@@ -67,6 +75,16 @@ def loads(library):
 def decoded(answer):
     """Decode NVML's text: pynvml gives bytes or not, by its version."""
     return answer.decode("utf-8", "backslashreplace") if isinstance(answer, bytes) else answer
+
+
+def held_back_fields(library):
+    """Return {cause: field} of the driver in use. No header is of a version between 580.65 and 580.82."""
+    version = tuple(map(int, re.findall(r"[0-9]+", decoded(library.nvmlSystemGetDriverVersion()))[:2]))
+    first = SLOWDOWNS_NOW if version >= (580, 82) else SLOWDOWNS_OF_575 if (575, 0) <= version <= (580, 65) else None
+    fields = dict(HELD_BACK)
+    if first is not None:
+        fields.update((name, first + at) for at, name in enumerate(SLOWDOWNS))
+    return fields
 
 
 def explain(error):

@@ -3,7 +3,7 @@
 import re
 import time
 
-from nodetune.onhost.nvml import EVENT_REASONS, decoded
+from nodetune.onhost.nvml import EVENT_REASONS, decoded, held_back_fields
 from . import nvlink, nvml, read
 
 ON_OFF = {0: "disabled", 1: "enabled"}
@@ -38,9 +38,6 @@ THRESHOLDS = (("shutdown", 0), ("slowdown", 1), ("memory_max", 2), ("gpu_max", 3
 SM, MEMORY = 1, 2
 CORRECTED, UNCORRECTED, VOLATILE, AGGREGATE = 0, 1, 0, 1
 MEMORY_TEMPERATURE, GET_RECOVERY_ACTION = 82, 230
-HELD_BACK = {"power": 74, "thermal": 75, "reliability": 79}
-HELD_BACK_SINCE_580 = {"sw_thermal": 269, "hw_thermal": 270, "power_brake": 271}
-"""Fields that count the nanoseconds for which something held the clocks back. Drivers before 580 number the latter otherwise."""
 
 
 def simple(function, *arguments, **options):
@@ -94,9 +91,7 @@ def _field(number, parse=None):
 
 def _violations(device):
     """Return the seconds since the driver was loaded for which each cause held the clocks back."""
-    fields = dict(HELD_BACK)
-    if int(decoded(device.library.nvmlSystemGetDriverVersion()).partition(".")[0]) >= 580:
-        fields.update(HELD_BACK_SINCE_580)
+    fields = held_back_fields(device.library)
     got = device.fields(tuple((number, 0) for number in sorted(fields.values())))
     found = {name: got[(number, 0)] for name, number in fields.items()}
     counted = {name: int(each // 10**9) for name, each in found.items() if isinstance(each, (int, float))}

@@ -6,7 +6,7 @@ the averages between two of them. It needs no DCGM, starts no profiler and stops
 
 import time
 
-from nodetune.onhost.nvml import ABSENT, decoded, explain
+from nodetune.onhost.nvml import ABSENT, decoded, explain, held_back_fields
 from . import nvlink, nvml, read, watch_host
 
 MB = 1 << 20, 1e6
@@ -29,15 +29,6 @@ METRICS = {
     "c2c_rx": ("NVML_GPM_METRIC_C2C_DATA_RX_PER_SEC", MB),
 }
 """Metrics in % of time or of the maximum, and rates, which NVML has in MiB/s, in MB/s."""
-
-HELD = {
-    "power": "NVML_FI_DEV_PERF_POLICY_POWER",
-    "heat": "NVML_FI_DEV_PERF_POLICY_THERMAL",
-    "sw_heat": "NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN",
-    "hw_heat": "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN",
-    "power_brake": "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN",
-}
-"""Counters of the nanoseconds in which something held the clocks back."""
 
 LOOKS = {
     "util": lambda device: device.library.nvmlDeviceGetUtilizationRates(device.handle).gpu,
@@ -105,10 +96,10 @@ class Gpu:
 
     def _held_now(self):
         """Return {cause: nanoseconds since some moment}; without those that the driver does not count."""
-        library, fields = self.device.library, sorted(HELD)
-        asked = [(getattr(library, HELD[name]), 0) for name in fields]
+        library = self.device.library
         try:
-            values = library.nvmlDeviceGetFieldValues(self.device.handle, asked)
+            fields = held_back_fields(library)
+            values = library.nvmlDeviceGetFieldValues(self.device.handle, [(number, 0) for number in fields.values()])
         except library.NVMLError:
             return {}
         return {

@@ -85,7 +85,7 @@ def _held(gpu: Gpu) -> Judgement | None:
     works = gpu.gpm.get("graphics", gpu.number("util"))
     if works < NOTHING:
         return None
-    heat = max(gpu.held.get(name, 0.0) for name in ("heat", "sw_heat", "hw_heat"))
+    heat = max(gpu.held.get(name, 0.0) for name in ("thermal", "sw_thermal", "hw_thermal"))
     brake, capped = gpu.held.get("power_brake", 0.0), gpu.held.get("power", 0.0)
     limit, default = gpu.number("limit_watts"), gpu.number("default_watts")
     clock = f"SM clock {gpu.number('sm_mhz'):.0f} of {gpu.number('max_sm_mhz'):.0f} MHz"

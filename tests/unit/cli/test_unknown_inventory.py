@@ -81,6 +81,12 @@ def test_a_folder_without_hosts_or_facts_is_said_to_have_no_hosts(here):
     assert "lists no hosts" in refused("audit", "-i", "other")
 
 
-def test_saved_facts_need_no_host_of_that_name(here):
-    with pytest.raises(FactsError, match="which is not in nodetune-test-no-such-name"):
-        group.main(["audit", "--facts", "h200-x4", "-i", NAME], prog_name="nodetune", standalone_mode=False)
+def test_a_name_of_nothing_is_refused_with_facts_of_one_host(here):
+    told = refused("audit", "--facts", "h200-x4", "-i", NAME)
+    assert told.startswith(f"no inventory or host is named '{NAME}' (looked in ")
+    assert told.endswith("h200-x4.json contains facts for h200-x4")
+
+
+def test_a_list_of_other_hosts_needs_none_of_them_to_exist(here):
+    with pytest.raises(FactsError, match=f"contains facts for h200-x4, which is not in {NAME},other"):
+        group.main(["audit", "--facts", "h200-x4", "-i", f"{NAME},other"], prog_name="nodetune", standalone_mode=False)

@@ -368,9 +368,21 @@ def test_time_held_back_is_in_seconds_by_cause(nvml):
     assert values(facts["gpu.violations"]) == {"GPU0": {"power": 3600, "reliability": 0, "power_brake": 90}}
 
 
-def test_an_older_driver_numbers_the_power_brake_otherwise(nvml):
-    answers = {"field 74": 10**9, "field 271": 10**9, "nvmlSystemGetDriverVersion": "570.86.15"}
-    assert values(nvml(answers, count=1)["gpu.violations"]) == {"GPU0": {"power": 1}}
+@pytest.mark.parametrize(
+    ("driver", "brake"),
+    [
+        ("570.86.15", None),
+        ("575.57.08", 253),
+        ("580.65.06", 253),
+        ("580.76.05", None),
+        ("580.82.07", 271),
+        ("610.43.02", 271),
+    ],
+)
+def test_each_driver_numbers_the_power_brake_its_own_way(nvml, driver, brake):
+    fields = {f"field {number}": number * 10**9 for number in (74, 253, 271)}
+    found = values(nvml({**fields, "nvmlSystemGetDriverVersion": driver}, count=1)["gpu.violations"])["GPU0"]
+    assert found == {"power": 74, **({"power_brake": brake} if brake else {})}
 
 
 def test_a_gpu_without_such_counters_has_none(nvml):

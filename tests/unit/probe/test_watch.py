@@ -90,6 +90,13 @@ def test_gpm_gives_averages_in_percent_and_megabytes(collect, fitted):
     assert gpm.freed == len(gpm.samples) - 2, "one sample of each GPU is kept"
 
 
+def test_a_watch_reads_the_power_brake_where_this_driver_counts_it(collect, fitted):
+    fields = {"field 253": 0, "field 271": 0}
+    for driver, held in (("570.86.15", {}), ("575.57.08", {"power_brake": 0.0}), ("580.159.04", {"power_brake": 0.0})):
+        fitted(Counting(), fake_pynvml.Replay(count=1, answers={**fields, "nvmlSystemGetDriverVersion": driver}))
+        assert collect("watch", NAMES)["watch.gpus"]["each"]["GPU0"]["value"]["held"] == held, driver
+
+
 def test_a_gpu_without_gpm_says_why_and_keeps_the_rest(collect, fitted):
     fitted(Counting(supported=0))
     found = collect("watch", NAMES)["watch.gpus"]["each"]["GPU1"]["value"]

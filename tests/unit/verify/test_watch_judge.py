@@ -76,9 +76,9 @@ def test_full_load_at_the_default_power_limit_is_computing():
     [
         ({"limit_watts": 400.0}, ("power", "power-limit-lowered")),
         ({"held": {"power_brake": 0.3}}, ("power", "power-brake")),
-        ({"held": {"hw_heat": 0.2, "power": 0.8}}, ("heat", "heat")),
-        ({"held": {"sw_heat": 0.2}}, ("heat", "heat")),
-        ({"held": {"hw_heat": 0.01}}, TENSOR),
+        ({"held": {"hw_thermal": 0.2, "power": 0.8}}, ("heat", "heat")),
+        ({"held": {"sw_thermal": 0.2}}, ("heat", "heat")),
+        ({"held": {"hw_thermal": 0.01}}, TENSOR),
         ({"held": {"power": 0.1}, "limit_watts": 400.0}, TENSOR),
     ],
 )
@@ -90,7 +90,7 @@ def test_what_holds_the_clocks_back_is_named(change, verdict):
 
 def test_an_idle_gpu_is_not_held_back():
     found = watched.facts("h100-x2", "idle+fp32")
-    watched.gpu_of(found).update(held={"hw_heat": 1.0})
+    watched.gpu_of(found).update(held={"hw_thermal": 1.0})
     assert watched.verdicts(found)["GPU0"] == ("idle", "idle")
 
 
