@@ -3,8 +3,8 @@
 import re
 import time
 
-from nodetune.onhost.nvml import EVENT_REASONS, decoded, held_back_fields
-from . import nvlink, nvml, read
+from nodetune.onhost.nvml import EVENT_REASONS, decoded
+from . import gpu_power, nvlink, nvml, read
 
 ON_OFF = {0: "disabled", 1: "enabled"}
 ARCHITECTURES = {
@@ -89,15 +89,6 @@ def _field(number, parse=None):
     return read_value
 
 
-def _violations(device):
-    """Return the seconds since the driver was loaded for which each cause held the clocks back."""
-    fields = held_back_fields(device.library)
-    got = device.fields(tuple((number, 0) for number in sorted(fields.values())))
-    found = {name: got[(number, 0)] for name, number in fields.items()}
-    counted = {name: int(each // 10**9) for name, each in found.items() if isinstance(each, (int, float))}
-    return read.value(counted) if counted else read.absent(nvml.NOT_SUPPORTED)
-
-
 def _event_reasons(device):
     """Return what limits the clocks now; drivers before R535 call these throttle reasons."""
     try:
@@ -119,13 +110,6 @@ def _thresholds(device):
         if "value" in fact:
             found[name] = fact["value"]
     return read.value(found) if found else read.absent(nvml.NOT_SUPPORTED)
-
-
-def _fans(device):
-    count = device.call("nvmlDeviceGetNumFans")
-    if not count:
-        return read.absent("no fan of its own")
-    return read.value([device.call("nvmlDeviceGetFanSpeed_v2", fan) for fan in range(count)])
 
 
 def _remapped_rows(device):
@@ -159,7 +143,9 @@ def _vgpu_license(device):
 
 
 def _sram_threshold(device):
-    return read.value(bool(device.sram().bThresholdExceeded))
+    return read.value(
+        bool(device.filled("nvmlDeviceGetSramEccErrorStatus", "c_nvmlEccSramErrorStatus_v1_t").bThresholdExceeded)
+    )
 
 
 def _mig_devices(device):
@@ -251,7 +237,7 @@ FACTS = (
     ("mig_devices", _mig_devices),
     ("performance_state", simple("nvmlDeviceGetPerformanceState")),
     ("clocks_event_reasons", _event_reasons),
-    ("violations", _violations),
+    ("violations", gpu_power.violations),
     ("clock_info.sm", simple("nvmlDeviceGetClockInfo", SM)),
     ("clock_info.memory", simple("nvmlDeviceGetClockInfo", MEMORY)),
     ("max_clock_info.sm", simple("nvmlDeviceGetMaxClockInfo", SM)),
@@ -269,7 +255,9 @@ FACTS = (
     ("temperature_margin", simple("nvmlDeviceGetMarginTemperature")),
     ("temperature_threshold", _thresholds),
     ("memory_temperature", _field(MEMORY_TEMPERATURE)),
-    ("fan_speed", _fans),
+    ("fan_speed", gpu_power.fan_speed),
+    ("fan_policy", gpu_power.fan_policy),
+    ("power_profiles", gpu_power.power_profiles),
     ("curr_pcie_link_generation", simple("nvmlDeviceGetCurrPcieLinkGeneration")),
     ("max_pcie_link_generation", simple("nvmlDeviceGetMaxPcieLinkGeneration")),
     ("gpu_max_pcie_link_generation", simple("nvmlDeviceGetGpuMaxPcieLinkGeneration")),

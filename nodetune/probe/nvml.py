@@ -114,13 +114,13 @@ class Device:
                 break
         raise problem
 
-    def sram(self):
-        """Return the SRAM error structure. Raise its error."""
-        kind = getattr(self.library, "c_nvmlEccSramErrorStatus_v1_t", None)
+    def filled(self, function, structure):
+        """Return the structure of that name, filled by NVML. Raise its error."""
+        kind = getattr(self.library, structure, None)
         if kind is None:
-            raise MissingFunctionError("nvmlDeviceGetSramEccErrorStatus")
+            raise MissingFunctionError(function)
         info = kind()
-        problem = self._fill("nvmlDeviceGetSramEccErrorStatus", info)
+        problem = self._fill(function, info)
         if problem is not None:
             raise problem
         return info

@@ -98,10 +98,21 @@ def _replace(fake, replay):
     fake.nvmlDeviceGetFieldValues = lambda handle, wanted: _fields(replay, handle, wanted)
     fake.nvmlDeviceGetSramEccErrorStatus = lambda handle, info: _fill(replay, "sram", handle, info)
     fake.nvmlDeviceGetGpuFabricInfoV = lambda handle, info: _fill(replay, "fabric", handle, info)
+    fake.nvmlDeviceWorkloadPowerProfileGetCurrentProfiles = lambda handle, info: _profiles(replay, handle, info)
     fake.nvmlDeviceGetP2PStatus = lambda one, other, kind: replay.devices[one]["p2p"][str(other)][str(kind)]
     fake.nvmlDeviceGetTopologyCommonAncestor = lambda one, other: replay.devices[one]["topology"][str(other)]
     named = fake.nvmlDeviceGetName
     fake.nvmlDeviceGetName = lambda handle: handle if isinstance(handle, str) else named(handle)
+
+
+def _profiles(replay, handle, info):
+    """The answer is the numbers of the profiles in force."""
+    answers = replay.answers
+    numbers = answers.get(f"power profiles GPU{handle}", answers.get("power profiles"))
+    if numbers is None:
+        raise pynvml.NVMLError(NOT_SUPPORTED)
+    for number in numbers:
+        info._obj.enforcedProfilesMask.mask[number // 32] |= 1 << number % 32
 
 
 def _handle(replay, index):

@@ -104,5 +104,7 @@ def _answers():
         "nvmlDeviceGetNumFans": 2,
         "nvmlDeviceGetFanSpeed_v2(0)": 30,
         "nvmlDeviceGetFanSpeed_v2(1)": 30,
+        "nvmlDeviceGetFanControlPolicy_v2(0)": 0,
+        "nvmlDeviceGetFanControlPolicy_v2(1)": 0,
         "nvmlDeviceGetGraphicsRunningProcesses GPU0": [SimpleNamespace(pid=2001, usedGpuMemory=180 << 20)],
     }

@@ -9,7 +9,7 @@ import types
 import pynvml
 import pytest
 
-from nodetune.probe import gpu_facts
+from nodetune.probe import gpu_facts, gpu_power
 from tests.support import fake_pynvml
 
 NOT_SUPPORTED, NO_PERMISSION, DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND = 3, 4, 9, 12
@@ -387,3 +387,34 @@ def test_each_driver_numbers_the_power_brake_its_own_way(nvml, driver, brake):
 
 def test_a_gpu_without_such_counters_has_none(nvml):
     assert "absent" in nvml(count=1)["gpu.violations"]["each"]["GPU0"]
+
+
+def test_each_fan_has_its_policy(nvml):
+    answers = {
+        "nvmlDeviceGetNumFans": 2,
+        "nvmlDeviceGetFanControlPolicy_v2(0)": 0,
+        "nvmlDeviceGetFanControlPolicy_v2(1)": 1,
+    }
+    assert values(nvml(answers, count=1)["gpu.fan_policy"]) == {"GPU0": ["automatic", "manual"]}
+    assert nvml(count=1)["gpu.fan_policy"]["each"] == {"GPU0": {"absent": "no fan of its own"}}
+
+
+def test_power_profiles_in_force_are_named_in_order(nvml):
+    answers = {"power profiles GPU0": [7, 1], "power profiles GPU1": [], "power profiles GPU2": [200]}
+    assert values(nvml(answers, count=3)["gpu.power_profiles"]) == {
+        "GPU0": ["max-q", "llm-training"],
+        "GPU1": [],
+        "GPU2": ["profile-200"],
+    }
+    assert "absent" in nvml(count=1)["gpu.power_profiles"]["each"]["GPU0"], "Hopper has none"
+
+
+def test_power_profiles_have_the_numbers_of_nvml():
+    library = {
+        name.removeprefix("NVML_POWER_PROFILE_"): number
+        for name, number in vars(pynvml).items()
+        if "_POWER_PROFILE_" in name
+    }
+    assert {name: library[name.upper().replace("-", "_")] for name in gpu_power.PROFILES} == {
+        name: number for number, name in enumerate(gpu_power.PROFILES)
+    }
