@@ -63,7 +63,10 @@ def facts(script):
 
 
 class Server(ThreadingHTTPServer):
-    """`refusals` are answers before the usual ones: path pattern → [(status, message, headers)]. `say(exec, script)` answers a session."""
+    """`refusals` are answers before the usual ones: path pattern → [(status, message or content, headers)].
+
+    `say(exec, script)` answers a session.
+    """
 
     daemon_threads = True
 
@@ -123,7 +126,8 @@ class Handler(BaseHTTPRequestHandler):
         for pattern, left in self.server.refusals.items():
             if left and re.search(pattern, f"{self.command} {parts.path}"):
                 status, message, *headers = left.pop(0)
-                return self.answer({"kind": "Status", "message": message}, status, headers)
+                content = message if isinstance(message, dict) else {"kind": "Status", "message": message}
+                return self.answer(content, status, headers)
         return self.usual(parts.path, parse_qs(parts.query), body)
 
     do_GET = do_POST = do_DELETE = handle_any  # noqa: N815  (names of http.server)

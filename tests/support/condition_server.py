@@ -35,14 +35,15 @@ def certificate(folder):
 
 
 class ApiServer:
-    """`answers` has what comes next: a status, (status, headers), "stall", "drip" or "cut"; then 200. `requests` has what was asked.
+    """`answers` has what comes next: a status, (status, headers), "stall", "drip", "cut" or "half"; then 200.
 
-    `nodes` maps the names of nodes to the types of their conditions; they are listed two at a time.
+    `requests` has what was asked. `token`, if there is one, is the only one that is accepted. `nodes` maps the names of
+    nodes to the types of their conditions; they are listed two at a time.
     """
 
     def __init__(self, folder):
         self.folder, self.answers, self.requests = folder, [], []
-        self.nodes = {}
+        self.nodes, self.token = {}, ""
         certificate(folder)
         (folder / "token").write_text("first")
         self.over = threading.Event()
@@ -87,12 +88,16 @@ class ApiServer:
 
     def answer(self, handler):
         how = self.answers.pop(0) if self.answers else 200
+        if self.token and handler.headers["Authorization"] != f"Bearer {self.token}":
+            how = 401
         if how == "stall":
             self.over.wait()
         elif how == "drip":
             while not self.over.wait(0.02):
                 with contextlib.suppress(OSError):
                     handler.wfile.write(b"H")
+        elif how == "half":
+            handler.wfile.write(b"HTTP/1.1 50")
         elif how != "cut":
             status, headers = how if isinstance(how, tuple) else (how, {})
             path, _, body = self.requests[-1]

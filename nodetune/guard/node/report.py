@@ -114,7 +114,8 @@ class Reporter:
         try:
             self._server.patch(self._node, wanted, since)
         except RefusedError as problem:
-            self._due = now + max(problem.wait, self._chance(0.5, 1) * self._retry)
+            asked = problem.wait + self._chance(0, JITTER_SECONDS) if problem.wait else 0.0
+            self._due = now + max(asked, self._chance(0.5, 1) * self._retry)
             self._retry = min(2 * self._retry, LONGEST_RETRY)
             self._tell(f"not written: {problem}")
             return

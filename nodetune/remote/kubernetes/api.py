@@ -32,16 +32,16 @@ LATE_SECONDS = 30.0
 """A credential that ends this soon is renewed."""
 
 MOST_WAIT = 10.0
-BUSY = 429
+BUSY, GONE = 429, 410
 TRIES = 5
 
 
 class ApiError(Exception):
-    """An answer other than success; `status` is 0 if there was none. One line."""
+    """An answer other than success; `status` is 0 if there was none. One line. `more`: how a list that was cut off continues."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, more: str = "") -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.more = status, more
 
 
 class Api:
@@ -62,15 +62,23 @@ class Api:
         return f"{self._host}:{self._port}"
 
     def items(self, path: str, query: Mapping[str, str] | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the objects of a list, page by page. Raise ApiError."""
-        asked = {**(query or {}), "limit": str(PAGE)}
+        """Yield the objects of a list, page by page. Raise ApiError.
+
+        A list that takes minutes is too old to go on (410): the rest is then of a later time.
+        """
+        asked, cut = {**(query or {}), "limit": str(PAGE)}, False
         while True:
-            page = self.request("GET", path, query=asked)
+            try:
+                page, cut = self.request("GET", path, query=asked), False
+            except ApiError as problem:
+                if cut or problem.status != GONE or not problem.more:
+                    raise
+                page, cut = {"metadata": {"continue": problem.more}}, True
             yield from (each for each in page.get("items") or [] if isinstance(each, dict))
-            more = (page.get("metadata") or {}).get("continue")
+            more = _more(page)
             if not more:
                 return
-            asked["continue"] = str(more)
+            asked["continue"] = more
 
     def request(
         self,
@@ -92,7 +100,7 @@ class Api:
                 break
             else:
                 time.sleep(wait)
-        raise ApiError(status, self.refused(status, str(answer.get("message") or "")))
+        raise ApiError(status, self.refused(status, str(answer.get("message") or "")), _more(answer))
 
     def _asked_once(
         self,
@@ -195,6 +203,12 @@ def _object(content: bytes, status: int, name: str) -> dict[str, Any]:
     if status < 300:
         raise ApiError(0, f"{name}: the answer is not JSON: is this an API server?")
     return {"message": content[:200].decode("utf-8", "replace").strip()}
+
+
+def _more(answer: Mapping[str, Any]) -> str:
+    """Return what the next page of a list is asked with."""
+    metadata = answer.get("metadata")
+    return str(metadata.get("continue") or "") if isinstance(metadata, dict) else ""
 
 
 def _wait(header: str | None) -> float:

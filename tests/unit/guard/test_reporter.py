@@ -15,6 +15,7 @@ from nodetune.guard.node.condition import ALL, Looks
 from nodetune.guard.node.node_status import RefusedError
 from nodetune.guard.node.report import HEARTBEAT_SECONDS, JITTER_SECONDS, STALE_SECONDS, Reporter, Results
 from tests.support.condition_server import ApiServer
+from tests.unit.guard.reporter_process import look_until, reporting
 from tests.unit.guard.test_condition import BAD, BLIND, GOOD
 
 LOOK_SECONDS = 30
@@ -227,30 +228,14 @@ def test_a_missing_token_and_a_closed_port_are_told(program, api):
 
 def test_the_reporter_ends_at_once_and_clears_nothing(program, api):
     """It reports what three looks agree on, with the token as it is then."""
-    result = api.folder / "health.json"
-    environment = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(api.port), "NODE_NAME": "n01"}
-    code = (
-        f"import sys; sys.path.insert(0, {str(program)!r}); from nodetune.guard.node import main, report;"
-        f"report.TOKENS = {str(api.folder)!r}; report.TICK_SECONDS = 0.02; report.JITTER_SECONDS = 0.1;"
-        f"sys.exit(main.main(['report', '--result', {str(api.folder)!r}, '--enforce', 'all']))"
-    )
-    command = [sys.executable, "-I", "-S", "-c", code]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout.readline() == "nodetune: n01: enforced: all\n"
+    with reporting(program, api) as child:
         (api.folder / "token").write_text("second")
-        while not api.requests:
-            assert child.poll() is None
-            records.write(str(result), json.dumps(_fails()))
-            time.sleep(0.05)
+        look_until(api, child, lambda: api.requests)
         assert child.stdout.readline() == "nodetune: n01: True GatingCheckFails: gpu-lost: GPU3: lost\n"
         child.terminate()
         assert child.wait() == 0
     assert len(api.requests) == 1
     assert api.requests[0][1]["Authorization"] == "Bearer second"
-
-
-def _fails():
-    return {"verdict": "fail", "findings": [{"check": "gpu-lost", "subjects": "GPU3: lost"}], "unknown": []}
 
 
 def test_a_reporter_outside_of_a_pod_says_so(program):

@@ -235,6 +235,17 @@ def test_a_server_that_is_too_busy_is_asked_again(server):
     assert server.requests.count("GET /api/v1/nodes") == 4
 
 
+def test_a_list_that_grew_too_old_continues_where_it_was(server):
+    server.nodes = [api_server.node(f"gpu{number}") for number in range(5)]
+    first = {"items": server.nodes[:2], "metadata": {"continue": "old"}}
+    gone = {"message": "the provided continue parameter is too old", "metadata": {"continue": "2"}}
+    server.refusals["GET /api/v1/nodes"] = [(200, first), (410, gone)]
+    assert [target.name for target in select()] == ["gpu0", "gpu1", "gpu2", "gpu3", "gpu4"]
+    server.refusals["GET /api/v1/nodes"] = [(410, gone)] * 2
+    with pytest.raises(nodes.NodesError, match="answered 410: the provided continue parameter is too old"):
+        select()
+
+
 def test_a_server_that_does_not_answer_is_named(server, tmp_path, monkeypatch):
     made = server.kubeconfig()
     made["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
