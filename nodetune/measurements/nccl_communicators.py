@@ -4,8 +4,8 @@ A place is a communicator: which setting it has, and how many were made before i
 communicator that only lets the ranks agree: the first one that a process makes is faster than all others.
 
 The work of a case is `calls` of the collective, recorded in a CUDA graph: replayed, no CPU takes part in it, and 64 KiB
-take 15 µs instead of 60. Where NCCL or the driver cannot record it, the calls are launched one after another. With
-products, both are launched on two streams, as frameworks do, and timed until both are done.
+take 15 µs instead of 60. Where NCCL or the driver cannot record it, or the case is about that, the calls are launched one by
+one. With products, both are launched on two streams, as frameworks do, and timed until both are done.
 
 One turn is one case at all places in random order, which is the same on all ranks.
 """
@@ -22,7 +22,7 @@ WORK_SECONDS, MOST_CALLS = 0.002, 64
 """The work of a case: as many calls, a power of two, as fit into this time."""
 
 VISIT_SECONDS, MOST_REPLAYS = 0.004, 5
-"""Time at a place in one turn, in replays of the work. Their median counts."""
+"""Time at a place in one turn, in replays of the work, and twice that where the CPU takes part. Their median counts."""
 
 STEP_SECONDS = 0.006
 """Time of the collectives of a step with products."""
@@ -103,7 +103,8 @@ class Rank(nccl_rank.Rank):
             why = why or problem
         took = self.agree([self._once(self._work[number][0], case)])[0] / self.ranks
         self._replays = getattr(self, "_replays", {})
-        self._replays[number] = max(1, min(MOST_REPLAYS, int(VISIT_SECONDS / took)))
+        visit = VISIT_SECONDS if case["recorded"] or case["products"] else 2 * VISIT_SECONDS
+        self._replays[number] = max(1, min(MOST_REPLAYS, int(visit / took)))
         return {"places": found, "amounts": amounts, "launched": why}
 
     def _looked_at(self, case, communicator):
@@ -145,6 +146,8 @@ class Rank(nccl_rank.Rank):
 
         if multiplications:
             return self._step(launch, self.product.times(multiplications)), ""
+        if not case["recorded"]:
+            return launch, ""
         work, problem = launch, ""
         try:
             work = self.gpu.graph(self.stream, launch)

@@ -6,12 +6,13 @@ a process of its own with all its variables, as they will be applied. Processes 
 
 Figures for each setting, the subject `setting 0` …: busbw in GB/s (`sizes`), µs of small messages (`latency_sizes`), and the
 ms of a step of collectives and bf16 products that begin together, until both are done (`overlap_sizes`: `all_reduce_step`).
+`call_sizes` gives µs a call, launched one by one (`all_reduce_call`): the CPU takes part, as in jobs without CUDA graphs.
 A sample is one round: all settings, one after another, in random order. Data are checked first at each place.
 
 Manually: two communicators with different ncclConfig_t, and cudaGraphLaunch of each in turn. nccl-tests cannot do it.
 Options: settings, apart, fixed (variables that the site has set), rounds, seed, amounts (the work of each case, as reported by an
 earlier run), ratio (time of the products to that of the collectives), collectives, sizes, latency_collectives,
-latency_sizes, overlap_collectives, overlap_sizes, dtype, gpus, n (rows of the matrices), check, nccl, library (of cuBLASLt).
+latency_sizes, call_collectives, call_sizes, overlap_collectives, overlap_sizes, dtype, gpus, n (rows of the matrices), check, nccl, library (of cuBLASLt).
 """
 
 import json
@@ -67,7 +68,8 @@ def checked(options):
     given = dict({"collectives": [], "latency_collectives": [], "sizes": options.get("overlap_sizes")}, **options)
     asked = nccl.checked(given)
     defaults = {"settings": [{}], "apart": False, "fixed": [], "rounds": ROUNDS, "seed": 0, "amounts": {}}
-    for name, value in dict(defaults, ratio=1.0, overlap_collectives=[], overlap_sizes=[]).items():
+    kinds = {kind + part: [] for kind in ("call_", "overlap_") for part in ("collectives", "sizes")}
+    for name, value in dict(defaults, ratio=1.0, **kinds).items():
         asked.setdefault(name, value)
     if not 1 <= len(asked["settings"]) <= MOST_SETTINGS:
         raise reporting.MeasurementError("settings: 1 to {} are possible".format(MOST_SETTINGS))
@@ -76,21 +78,18 @@ def checked(options):
 
 def planned(asked, ranks):
     """Yield the cases in their order."""
-    several = [(True, "latency_sizes", "latency_collectives"), (False, "sizes", "collectives")]
-    for latency, sizes, names in several:
-        for size in sorted(asked[sizes]):
-            for name in asked[names]:
-                yield from _case(name, size, ranks, "_latency" if latency else "")
-    for size in sorted(asked["overlap_sizes"]):
-        for name in asked["overlap_collectives"]:
-            yield from _case(name, size, ranks, "_step")
+    for kind, words in (("_latency", "latency_"), ("_call", "call_"), ("", ""), ("_step", "overlap_")):
+        for size in sorted(asked[words + "sizes"]):
+            for name in asked[words + "collectives"]:
+                yield from _case(name, size, ranks, kind)
 
 
 def _case(name, size, ranks, kind):
     counted = nccl_ops.counted(name, size, ranks)
     if counted:
-        case = {"name": name, "size": counted, "in_place": False, "latency": kind == "_latency"}
-        yield dict(case, products=kind == "_step", metric=name + kind, key="{}{} {}".format(name, kind, counted))
+        case = {"name": name, "size": counted, "in_place": False, "latency": kind in ("_latency", "_call")}
+        case.update(products=kind == "_step", recorded=kind in ("", "_latency"))
+        yield dict(case, metric=name + kind, key="{}{} {}".format(name, kind, counted))
 
 
 def grouped(asked, version):

@@ -33,9 +33,16 @@ RESOLVED = 0.02
 """A case whose interval reaches further to each side is named with its resolution: a loss of that size may be unseen."""
 
 
-ALONE, TOGETHER = "alone", "with computation"
-USES = {TOGETHER: "training", ALONE: "work without computation at the same time"}
+ALONE, TOGETHER, SINGLY = "alone", "with computation", "called one by one"
+USES = {
+    ALONE: "work without computation at the same time",
+    TOGETHER: "training",
+    SINGLY: "many small messages without CUDA graphs",
+}
 """Tables of cases, and where a setting that is worse there is of no use."""
+
+LEAVES_OUT = "--sizes without that size accepts it, for jobs that use CUDA graphs or send large messages"
+"""The remedy for losses of calls one by one."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +62,15 @@ class CaseResult:
     p_worse: float
 
     @property
+    def worse(self) -> bool:
+        """Whether it became worse, and not by noise."""
+        return self.ratio < -self.case.most_loss and (self.high < 0 if self.case.coarse else self.p_worse < SEEN)
+
+    @property
     def lost(self) -> bool:
         most = -self.case.most_loss
-        seen = self.p_worse < SEEN or self.low < most + TOO_NOISY
-        return self.case.judged and self.ratio < most and seen
+        hidden = not self.case.coarse and self.ratio < most and self.low < most + TOO_NOISY
+        return self.case.judged and (self.worse or hidden)
 
     @property
     def resolution(self) -> float:
@@ -70,10 +82,16 @@ class CaseResult:
         return self.case.judged and not self.lost and self.resolution > RESOLVED and self.low < -self.case.most_loss
 
     @property
+    def settled(self) -> bool:
+        """Whether more runs would not find a loss."""
+        most = -self.case.most_loss
+        return self.low > most - RESOLVED / 2 or (self.case.coarse and self.ratio > most)
+
+    @property
     def loss(self) -> str:
         """Describe the loss."""
         found = f"{self.case.id} is {-100 * self.ratio:.1f} % worse"
-        return found if self.p_worse < SEEN else f"{found}, and resolved to ±{100 * self.resolution:.1f} % only"
+        return found if self.worse else f"{found}, and resolved to ±{100 * self.resolution:.1f} % only"
 
 
 @dataclass(frozen=True)
@@ -93,7 +111,7 @@ class Confirmation:
         """Return whether more runs would not change the decision: no gain, a certain loss, or a gain without any loss."""
         if self.refused:
             return self.high < LEAST_GAIN or any(each.lost and each.p_worse < LOOKS[0][1] for each in self.cases)
-        return all(each.low > -each.case.most_loss - RESOLVED / 2 for each in self.cases if each.case.judged)
+        return all(each.settled for each in self.cases if each.case.judged)
 
     @property
     def unresolved(self) -> str:
@@ -104,7 +122,7 @@ class Confirmation:
     @property
     def in_tables(self) -> str:
         """Say what the setting does in each table of cases."""
-        worse = [each.case for each in self.cases if each.ratio < -each.case.most_loss and each.p_worse < SEEN]
+        worse = [each.case for each in self.cases if each.worse]
         return in_tables({each.case: math.log1p(each.ratio) for each in self.cases}, worse)
 
 
@@ -152,17 +170,20 @@ def in_tables(gains: Mapping[Case, float], worse: Sequence[Case]) -> str:
     """
     tables: dict[str, list[Case]] = {}
     for case in gains:
-        if case.where and (case.objective or not case.judged):
+        if case.where and (case.objective or case.coarse or not case.judged):
             tables.setdefault(case.where, []).append(case)
     if len(tables) < 2:
         return ""
-    words, use = [], ""
-    for name, cases in tables.items():
+    words, uses = [], []
+    for name in filter(tables.get, USES):
+        cases = tables[name]
         lost = min((case for case in cases if case in worse), key=lambda case: gains[case], default=None)
         gain = gains[lost] if lost else statistics.fmean(gains[case] for case in cases)
-        words.append(f"{name} {100 * math.expm1(gain):+.1f} %{f' ({lost.id})' if lost else ''}")
-        use = use or (f": not for {USES[name]}" if lost else "")
-    return ", ".join(words) + use
+        words.append(
+            f"{name} {100 * math.expm1(gain):+.1f} %{f' ({lost.id.removesuffix(name).strip()})' if lost else ''}"
+        )
+        uses += [USES[name]] if lost else []
+    return ", ".join(words) + (f": not for {' or '.join(uses)}" if uses else "")
 
 
 def _refusal(ratio: float, p: float, results: Sequence[CaseResult], level: float) -> str:

@@ -37,6 +37,7 @@ class Case:
 
     `objective`: the search improves it. Any other case must not become worse by more than the fraction `most_loss`, unless it
     is not `judged`: such a case only shows what a setting does elsewhere. `where` names the table that the case belongs to.
+    `coarse`: its noise is that of CPUs, so that a loss counts only beyond its resolution.
     """
 
     id: str
@@ -46,6 +47,7 @@ class Case:
     most_loss: float = 0.01
     judged: bool = True
     where: str = ""
+    coarse: bool = False
 
 
 @dataclass(frozen=True)

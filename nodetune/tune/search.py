@@ -106,15 +106,30 @@ class Screening:
         """Return the gain of the objective: the median over the blocks."""
         return statistics.median(self._objective(gains) for gains in self.seen[setting])
 
-    def best_elsewhere(self) -> str:
-        """Say what the setting that is best in the cases that do not count does in all of them; empty without a gain."""
-        watched = [case for case in self._trials.cases if not case.judged]
+    def others(self, accepted: Setting = DEFAULT) -> list[str]:
+        """Say which settings looked better than the accepted one: but for a harm, and in the cases that do not count."""
+        return [words for words in (self._best_harmful(accepted), self._best_elsewhere(accepted)) if words]
+
+    def _best_harmful(self, accepted: Setting) -> str:
+        least = self.score(accepted) + EQUAL if accepted in self.seen else confirm.LEAST_GAIN
+        kept = [each for each in self.seen if each not in self._trials.dropped and self._harms(each)]
+        ranking = self._simplest_first(sorted(kept, key=self.score, reverse=True))
+        if not ranking or self.score(ranking[0]) < least:
+            return ""
+        best = ranking[0]
+        lost = min(self._harmed(best), key=lambda case: self._median(best, case))
+        gain, loss = (100 * math.expm1(each) for each in (self.score(best), self._median(best, lost)))
+        hint = f": {confirm.LEAVES_OUT}" if all(case.coarse for case in self._harmed(best)) else ""
+        return f"in the screening {space.in_words(dict(best))}: {gain:+.1f} %, but {lost.id} {loss:+.1f} %{hint}"
+
+    def _best_elsewhere(self, accepted: Setting) -> str:
+        watched = [case for case in self._trials.cases if not case.judged and not case.coarse]
 
         def gain(setting: Setting) -> float:
             return statistics.fmean(self._median(setting, case) for case in watched)
 
         best = max(self.seen, key=gain, default=None) if watched else None
-        if best is None or gain(best) < confirm.LEAST_GAIN:
+        if best is None or best == accepted or gain(best) < confirm.LEAST_GAIN:
             return ""
         cases = self._trials.cases
         worse = [case for case in cases if self._surely(case.id, best) < -case.most_loss]
@@ -181,8 +196,11 @@ class Screening:
         """Return whether a setting certainly makes a case worse than allowed: confirmation would refuse it."""
         if sum(map(len, self.seen.values())) < FEWEST_FOR_NOISE:
             return False  # the confirmation says it
+        return bool(self._harmed(setting))
+
+    def _harmed(self, setting: Setting) -> list[Case]:
         judged = [case for case in self._trials.cases if case.judged]
-        return any(self._surely(case.id, setting) < -case.most_loss for case in judged)
+        return [case for case in judged if self._surely(case.id, setting) < -case.most_loss]
 
     def _surely(self, case: str, setting: Setting) -> float:
         """Return the best plausible gain of a case: most settings have no effect, so their spread is the noise."""

@@ -93,20 +93,20 @@ def _decide(trials: Trials, generator: random.Random, confirmations: list[Confir
             confirmations.append(found)
             if not found.refused:
                 better = f"{space.in_words(dict(setting))} is {100 * found.ratio:.1f} % better"
-                return ACCEPTED, _joined(better, found.in_tables, found.unresolved)
+                return ACCEPTED, _joined(better, found.in_tables, found.unresolved, *screening.others(setting))
     if not screening.whole:
         raise BudgetError
-    elsewhere = screening.best_elsewhere()
+    others = screening.others()
     if confirmations:
         several = [
             f"{space.in_words(dict(each.setting))}: {_joined(each.refused, each.in_tables)}" for each in confirmations
         ]
-        return NOTHING, f"nothing beats the default ({_joined(*several, elsewhere)})"
+        return NOTHING, f"nothing beats the default ({_joined(*several, *others)})"
     lost = [each for each in finalists[:FINALISTS] if each in trials.dropped]
     if lost:
         told = "; ".join(f"{space.in_words(dict(each))}: {trials.dropped[each]}" for each in lost)
         return NOTHING, f"nothing beats the default (settings that looked better were left out: {told})"
-    return NOTHING, _joined("nothing beats the default: no setting looked better in the screening", elsewhere)
+    return NOTHING, _joined("nothing beats the default: no setting looked better in the screening", *others)
 
 
 def _joined(*parts: str) -> str:

@@ -24,6 +24,7 @@ class Host:
         self.spoils = lambda env: []
         self.fails = lambda settings: ""
         self.step = lambda name, size, env: 10.0
+        self.call = lambda name, size, env: 20.0
         self.rate = lambda name, size, env: 100.0 * (1.05 if env.get("NCCL_MIN_CTAS") == "32" else 1.0)
 
     def how(self, targets, plan_for, reach):
@@ -71,6 +72,11 @@ class Host:
         for size in options.get("latency_sizes", ()):
             names = options["latency_collectives"]
             found += [record(f"{name}_latency", 10.0, size, about, "µs", "lower", subject) for name in names]
+        for size in options.get("call_sizes", ()):
+            for name in options["call_collectives"]:
+                value = self.call(name, size, env)
+                if value is not None:
+                    found.append(record(f"{name}_call", value, size, about, "µs", "lower", subject))
         for size in options.get("overlap_sizes", ()):
             for name in options["overlap_collectives"]:
                 value = self.step(name, size, env)

@@ -11,7 +11,7 @@ from typing import Any
 from nodetune.foundation import text
 from nodetune.foundation.request import RequestError, built, limited, one_of, part
 from nodetune.hosts.connection_options import ConnectionOptions
-from nodetune.tune.confirm import ALONE, TOGETHER
+from nodetune.tune.confirm import ALONE, SINGLY, TOGETHER
 from nodetune.tune.model import DEFAULT, Case, Setting
 from nodetune.tune.request import StudyRequest
 from nodetune.verify import figures
@@ -34,6 +34,9 @@ SHOWN = {"bandwidth": "overlap", "overlap": "bandwidth", "latency": ""}
 SHOWN_SIZES = (64 << 10, MIB, 16 * MIB, 256 * MIB)
 """Sizes alone, where computation decides."""
 
+LAUNCHED, LARGEST_LAUNCHED = (64 << 10, MIB), 4 * MIB
+"""Sizes that are also called one by one, and the largest at which the time to launch a call matters."""
+
 COLLECTIVES = {
     "bandwidth": ("all_reduce", "all_gather"),
     "overlap": ("all_reduce", "all_gather", "reduce_scatter"),
@@ -47,7 +50,7 @@ SCREENED, APPLIED = 6, 4
 SECONDS = 180.0
 """Deadline of a block: NCCL starts in about ten seconds on eight GPUs; a stuck setting uses all of it."""
 
-STEP = "_step"
+LATENCY, CALL, STEP = "_latency", "_call", "_step"
 SUBJECT = "setting {}"
 
 
@@ -107,6 +110,12 @@ class NcclRequest:
         return tuple(size for size in GUARDS[self.aim] if size not in self.aims)
 
     @property
+    def launched(self) -> tuple[int, ...]:
+        """The sizes that are also called one by one."""
+        asked = {size for size in self.sizes if size <= LARGEST_LAUNCHED}
+        return tuple(sorted(asked if self.plugin else {*asked, *LAUNCHED}))
+
+    @property
     def names(self) -> tuple[str, ...]:
         usual = ("all_reduce",) if self.plugin else COLLECTIVES[self.aim]
         return tuple(dict.fromkeys(self.collectives or usual))
@@ -145,16 +154,22 @@ def measurement(wanted: NcclRequest, settings: Sequence[Setting], way: Way) -> d
         options |= {"sizes": [*wanted.aims, *wanted.guards], "collectives": list(wanted.names)}
     else:
         options |= {"sizes": list(SHOWN_SIZES), "collectives": list(COLLECTIVES["bandwidth"])}
+    names = wanted.names if wanted.aim != "overlap" else COLLECTIVES["bandwidth"]
+    options |= {"call_sizes": list(wanted.launched), "call_collectives": list(names)}
     return {"name": "nccl_settings", "options": {**options, **vars(way)}, "seconds": SECONDS}
 
 
 def case_of(figure: Figure, wanted: NcclRequest) -> Case:
     """Return the case of a figure."""
     size = figures.size(figure)
-    name = figure.metric.removesuffix("_latency").removesuffix(STEP)
-    if figure.metric.endswith("_latency"):
+    name = figure.metric.removesuffix(LATENCY).removesuffix(CALL).removesuffix(STEP)
+    if figure.metric.endswith(LATENCY):
         return Case(f"{name} {text.size(size)} latency", "µs", "lower")
     overlap = wanted.aim == "overlap"
+    if figure.metric.endswith(CALL):
+        asked = not wanted.sizes or _nearest(size, (*wanted.sizes, *wanted.launched)) in wanted.sizes
+        named = f"{name} {text.size(size)} {SINGLY}"
+        return Case(named, "µs", "lower", objective=False, judged=asked and not overlap, where=SINGLY, coarse=True)
     if figure.metric.endswith(STEP):
         named = f"{name} {text.size(size)} and GEMM"
         return Case(named, "ms", "lower", objective=overlap, judged=overlap, where=TOGETHER)

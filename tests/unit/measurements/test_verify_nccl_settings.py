@@ -86,21 +86,24 @@ def test_the_order_is_random_and_the_same_everywhere():
     assert all(sorted(order) == [0, 1, 2, 3] for order in orders)
 
 
-def test_the_cases_are_of_three_kinds():
+def test_the_cases_are_of_four_kinds():
     asked = nccl_settings.checked(
         {
             "sizes": [1 << 20],
             "collectives": ["all_gather"],
             "latency_sizes": [8],
             "latency_collectives": ["all_reduce"],
+            "call_sizes": [1 << 16],
+            "call_collectives": ["all_gather"],
             **MINIMUM,
         }
     )
-    cases = [(case["metric"], case["size"], case["products"]) for case in nccl_settings.planned(asked, 2)]
-    assert cases == [
-        ("all_reduce_latency", 8, False),
-        ("all_gather", 1 << 20, False),
-        ("all_reduce_step", 1 << 20, True),
+    keys = ("metric", "size", "products", "recorded")
+    assert [tuple(case[key] for key in keys) for case in nccl_settings.planned(asked, 2)] == [
+        ("all_reduce_latency", 8, False, True),
+        ("all_gather_call", 1 << 16, False, False),
+        ("all_gather", 1 << 20, False, True),
+        ("all_reduce_step", 1 << 20, True, False),
     ]
 
 
@@ -211,9 +214,12 @@ def test_a_capture_that_fails_falls_back_and_says_so():
     rank.gpu, rank.stream = Gpu, None
     rank.agree = lambda values: values
     rank._calls = lambda *_: lambda: called.append(1)
-    work, why = rank._made({"products": False}, 7, [4, 0])
+    work, why = rank._made({"recorded": True}, 7, [4, 0])
     work()
     assert (len(called), why) == (4, "recording a graph: CUDA_ERROR_NOT_SUPPORTED")
+    work, why = rank._made({"recorded": False}, 7, [2, 0])
+    work()
+    assert (len(called), why) == (6, ""), "launched one by one on purpose"
 
 
 def test_variables_of_a_communicator_are_gone_after_its_first_call(monkeypatch):

@@ -1,6 +1,7 @@
 """Trials of NCCL settings: what counts, what is banned, what failed, and what NCCL really used."""
 
 import json
+import random
 import re
 from pathlib import Path
 
@@ -29,11 +30,16 @@ def test_cases_aim_at_large_sizes_and_guard_the_small_ones(host):
     assert [case.id for case in cases if case.objective] == [
         f"{name} {size}" for size in ("256 MiB", "1 GiB") for name in ("all_reduce", "all_gather")
     ]
+    names = ("all_reduce", "all_gather")
     assert {case.id for case in cases if not case.objective and case.judged} == {
-        f"{name} {size}" for size in ("64 KiB", "1 MiB", "16 MiB") for name in ("all_reduce", "all_gather")
+        *(f"{name} {size}" for size in ("64 KiB", "1 MiB", "16 MiB") for name in names),
+        *(f"{name} {size} called one by one" for size in ("64 KiB", "1 MiB") for name in names),
     }
-    assert {(case.unit, case.better) for case in cases if case.judged} == {("GB/s", "higher")}
-    assert {case.where for case in cases} == {"alone", "with computation"}
+    assert {(case.unit, case.better, case.coarse) for case in cases if case.judged} == {
+        ("GB/s", "higher", False),
+        ("µs", "lower", True),
+    }
+    assert {case.where for case in cases} == {"alone", "with computation", "called one by one"}
 
 
 def test_a_block_is_one_measurement_of_all_its_settings(host):
@@ -224,7 +230,7 @@ def test_a_default_with_wrong_data_or_no_figure_is_not_tuned(host):
     with pytest.raises(BenchError, match="default itself gives wrong data"):
         host.bench()
     host.extra = [{"measurement": "nccl", "skip": "only one GPU: NCCL has no data to move between GPUs"}]
-    host.rate = host.step = lambda *_: None
+    host.rate = host.step = host.call = lambda *_: None
     with pytest.raises(BenchError, match="one GPU"):
         host.bench()
 
@@ -276,12 +282,63 @@ def test_more_channels_that_cost_the_computation_are_refused_for_training(host):
     outcome = study.tune(host.bench(objective="overlap"), 1e6)
     assert outcome.state == study.NOTHING
     assert re.search(
-        r"NCCL_MIN_CTAS=64: alone \+1\d\.\d %, with computation -\d+\.\d % \(.* and GEMM\): not for training",
+        r"NCCL_MIN_CTAS=64: alone \+1\d\.\d %, with computation -\d+\.\d % \(.* and GEMM\), .*: not for training",
         outcome.reason,
     )
     alone = study.tune(host.bench(objective="bandwidth", only=("NCCL_MIN_CTAS",)), 1e6)
     assert alone.accepted
     assert re.search(r"alone \+1\d\.\d %, with computation -\d+\.\d % .*: not for training", alone.reason)
+
+
+def more_channels_start_slower(host):
+    """As two H200s: 64 CTAs are better from graphs, and 17 % slower at 1 MiB where each call is launched."""
+    many = lambda env: env.get("NCCL_MIN_CTAS") == "64"  # noqa: E731
+    host.rate = noisy(4, lambda name, size, env: 1.15 if many(env) else 1.0)
+    jitter = random.Random(6)
+    host.call = lambda name, size, env: 20.0 * jitter.gauss(1.0, 0.03) * (1.17 if many(env) and size > 65536 else 1.0)
+
+
+def test_a_loss_of_calls_one_by_one_refuses_by_default(host):
+    more_channels_start_slower(host)
+    outcome = study.tune(host.bench(), 1e6)
+    assert outcome.state == study.NOTHING
+    assert re.search(
+        r"in the screening NCCL_MIN_CTAS=64: \+1\d\.\d %, but all_\w+ 1 MiB called one by one -1\d\.\d %: --sizes",
+        outcome.reason,
+    )
+
+
+def test_a_refused_finalist_loses_called_one_by_one(host):
+    more_channels_start_slower(host)
+    outcome = study.tune(host.bench(only=("NCCL_MIN_CTAS",)), 1e6)
+    (confirmation,) = outcome.confirmations
+    assert outcome.state == study.NOTHING
+    assert re.search(r"1 MiB called one by one is 1\d\.\d % worse", confirmation.refused)
+
+
+def test_sizes_that_leave_it_out_accept_the_trade_in_words(host):
+    more_channels_start_slower(host)
+    outcome = study.tune(host.bench(sizes=(256 << 20, 1 << 30)), 1e6)
+    assert outcome.setting == (("NCCL_MIN_CTAS", 64),)
+    assert re.search(r"called one by one -1\d\.\d % \(all_\w+ 1 MiB\): not for many small messages", outcome.reason)
+
+
+def test_jitter_of_calls_one_by_one_refuses_nothing(host):
+    host.rate = noisy(4, lambda name, size, env: 1.05 if env.get("NCCL_MIN_CTAS") == "32" else 1.0)
+    jitter = random.Random(7)
+    host.call = lambda name, size, env: 20.0 * jitter.gauss(1.0, 0.08)
+    outcome = study.tune(host.bench(), 1e6)
+    assert outcome.accepted
+    assert "called one by one ±" in outcome.reason, "its resolution is told"
+
+
+def test_overlap_names_the_best_alone_where_it_accepts_another(host):
+    some = lambda env, by: by.get(env.get("NCCL_MIN_CTAS"), 1.0)  # noqa: E731
+    host.rate = noisy(4, lambda name, size, env: some(env, {"64": 1.15, "32": 1.05}))
+    host.step = noisy(5, lambda name, size, env: 0.1 * some(env, {"64": 1.08, "32": 0.96}))
+    outcome = study.tune(host.bench(objective="overlap"), 1e6)
+    assert ("NCCL_MIN_CTAS", 32) in outcome.setting
+    assert re.search(r"in the screening [^:]*NCCL_MIN_CTAS=64: .*alone \+1\d\.\d %", outcome.reason)
 
 
 def test_a_proposal_is_lines_of_nccl_conf_in_a_site_file(host):
