@@ -7,6 +7,7 @@ on a host. A measurement is a module with
     SECONDS = 20.0                     its deadline if the suite and the plan have none
     SCOPE = "host"                     what it measures: host, gpus (each GPU), collective (all GPUs, also of several
                                        hosts), pair (of hosts)
+    SHARES_CUDA = True                 it runs in the process of the one before if both say so: the GPUs stay open
     GPUS = 2                           with fewer GPUs there is nothing to measure (1)
     ORDER = 10                         hosts measure in ascending order
     SUITES = {"quick": {}, "full": {"options": {…}, "seconds": 90}}     its suites; {}: only on request
@@ -25,8 +26,9 @@ TOLERANCE: how far a figure may lie on the bad side of the median of its peers (
 beyond 3.5 robust standard deviations; Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993), or of the site's
 baseline. `drift`: how far figures of the same node vary from day to day; a smaller change is not reported.
 
-Each runs in its own process, which may pin itself, fill memory, load drivers and be killed. It reports its figures
-through `report` (see report.py) and raises report.SkipError or report.MeasurementError if it cannot measure.
+Each runs in its own process (but see SHARES_CUDA), which may pin itself, fill memory, load drivers and be killed. It
+reports its figures through `report` (see report.py) and raises report.SkipError or report.MeasurementError if it cannot
+measure.
 
 Manually, on a host with this package: python3 -m nodetune.measurements NAME '{"option": 1}'
 """

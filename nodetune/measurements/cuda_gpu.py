@@ -34,6 +34,7 @@ class Gpu:
         self.users = lambda: ""
         self.context = None
         self._modules = {}
+        self._taken = set()
 
     def _text(self, function):
         text = ctypes.create_string_buffer(128)
@@ -75,16 +76,24 @@ class Gpu:
     def allocate(self, size):
         """Allocate memory on the GPU and return its address. Raise CudaError, with the users if memory is exhausted."""
         try:
-            return self.get("allocating {}".format(cuda.in_words(size)), "cuMemAlloc_v2", cuda.POINTER, size)
+            address = self.get("allocating {}".format(cuda.in_words(size)), "cuMemAlloc_v2", cuda.POINTER, size)
         except cuda.CudaError as problem:
             if problem.code != cuda.OUT_OF_MEMORY:
                 raise
             free, total = self.free_memory()
             text = "{}; {} of {} are free{}".format(problem, cuda.in_words(free), cuda.in_words(total), self.users())
             raise cuda.CudaError(problem.code, text)
+        self._taken.add(address)
+        return address
 
     def release(self, address):
+        self._taken.discard(address)
         self.call("freeing memory", "cuMemFree_v2", address)
+
+    def give_back(self):
+        """Free all of its memory that is still allocated. Raise cuda.CudaError."""
+        for address in list(self._taken):
+            self.release(address)
 
     @contextlib.contextmanager
     def memory(self, *sizes):

@@ -21,6 +21,7 @@ from . import products
 
 SECONDS = 45.0
 SCOPE = "gpus"
+SHARES_CUDA = True
 ORDER = 80
 SUITES = {"quick": {}, "full": {}}
 TOLERANCE = {"": {"peers": 7, "baseline": 7, "drift": 2}}

@@ -20,6 +20,7 @@ from . import report as reporting
 
 SECONDS = 45.0
 SCOPE = "gpus"
+SHARES_CUDA = True
 ORDER = 40
 SUITES = {"quick": {}, "full": {"options": {"together": True}, "seconds": 120}}
 TOLERANCE = {"": {"peers": 5, "baseline": 10, "drift": 3}, "both": {"peers": 10, "baseline": 15, "drift": 5}}

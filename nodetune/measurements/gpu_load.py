@@ -25,6 +25,7 @@ from . import report as reporting
 
 SECONDS = 60.0
 SCOPE = "gpus"
+SHARES_CUDA = True
 ORDER = 90
 SUITES = {"full": {"options": {"seconds": 30}, "seconds": 90}}
 TOLERANCE = {"": {"peers": 7, "baseline": 7, "drift": 2}}

@@ -14,6 +14,7 @@ from . import gpus
 
 SECONDS = 20.0
 SCOPE = "gpus"
+SHARES_CUDA = True
 ORDER = 50
 SUITES = {"quick": {}, "full": {}}
 TOLERANCE = {"": {"peers": 3, "baseline": 5, "drift": 1}}

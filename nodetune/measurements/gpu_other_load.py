@@ -1,7 +1,7 @@
 """Other load on the GPUs during a measurement, and reasons for low clocks, as NVML reports them once a second.
 
 Processes that compute on a GPU before we open it are not ours, nor are those that start afterwards. This also works in
-containers, where NVML has the host's process ids and we do not.
+containers, where NVML has the host's process ids and we do not. A GPU may be open since an earlier measurement (OURS).
 """
 
 import threading
@@ -11,6 +11,9 @@ from nodetune.onhost.nvml import EVENT_REASONS
 SAMPLE_SECONDS = 1.0
 IDLE = 0x001
 
+OURS = {}
+"""{GPU: the ids of this process there, as NVML numbers them}: what appeared when the GPU was opened first."""
+
 
 class Watch(threading.Thread):
     """Made before the GPUs are opened, started afterwards. `found`: NVML's GPUs (gpus.Seen)."""
@@ -19,13 +22,12 @@ class Watch(threading.Thread):
         threading.Thread.__init__(self, daemon=True)
         self._found = list(found)
         self._over = threading.Event()
-        self._users = {gpu.name: gpu.computing() for gpu in self._found}
-        self._ours = {}
+        self._users = {gpu.name: _without(gpu.computing(), OURS.get(gpu.name, ())) for gpu in self._found}
         self._masks = {gpu.name: [] for gpu in self._found}
 
     def start(self):
         for gpu in self._found:
-            self._ours[gpu.name] = set(gpu.computing()) - set(self._users[gpu.name])
+            OURS.setdefault(gpu.name, set(gpu.computing()) - set(self._users[gpu.name]))
         threading.Thread.start(self)
 
     def run(self):
@@ -34,8 +36,7 @@ class Watch(threading.Thread):
 
     def _look(self):
         for gpu in self._found:
-            now = gpu.computing()
-            self._users[gpu.name].update((pid, now[pid]) for pid in now if pid not in self._ours[gpu.name])
+            self._users[gpu.name].update(_without(gpu.computing(), OURS[gpu.name]))
             mask = gpu.event_reasons()
             if mask is not None and not mask & IDLE:
                 self._masks[gpu.name].append(mask)
@@ -51,6 +52,10 @@ class Watch(threading.Thread):
             for gpu in self._found
         ]
         return [each for each in lines if each["users"] or each["held"]]
+
+
+def _without(users, ours):
+    return {pid: words for pid, words in users.items() if pid not in ours}
 
 
 def _users(users):

@@ -19,6 +19,7 @@ from . import report as reporting
 
 SECONDS = 45.0
 SCOPE = "gpus"
+SHARES_CUDA = True
 GPUS = 2
 ORDER = 60
 SUITES = {"quick": {"options": {"both": False}}, "full": {"seconds": 120}}

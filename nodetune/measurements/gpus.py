@@ -31,7 +31,7 @@ def opened(options, report, watched=True):
     _open(usable, report)
     if watch:
         watch.start()
-        report.gpu_watch = watch
+        report.gpu_watch, report.opened = watch, usable
     return [gpu for gpu in usable if gpu.context is not None]
 
 

@@ -1,12 +1,12 @@
-"""Runs the measurements of a plan one after another, each in its own process that is killed at its deadline.
+"""Runs the measurements of a plan one after another, each in a process that is killed at its deadline.
 
 A plan: {"measurements": [{"name", "options", "seconds"}], "env": {"NCCL_DEBUG": "INFO", "OTHER": null (removed)},
 "group": {"hosts": [names], "self": index}, "run": an id that the hosts of one run share}.
 Started by srun, all hosts are given the plans of all: {"plans": [plans], "hosts": [names], "of": [for each host: which plan]}.
 Events in this order for each measurement (`report` has those of the measurement itself):
-{"begin": {…}}, then {"step"}, {"note"}, {"record"}, {"tell"} as they come and {"done"} when the process is gone, with
-the load by
-`others` did meanwhile (other_load.py), and at last {"end": {…}}.
+{"begin": {…}}, then {"step"}, {"note"}, {"record"}, {"tell"} as they come and {"done"} when it is over, with the load by
+`others` meanwhile (other_load.py), and at last {"end": {…}}.
+Items of GPUs with "shares_cuda" follow each other in one process: to open all GPUs takes seconds, to measure often less.
 Heard: {"told": {"number", "from", "topic", "data"}} and {"gone": index of a host}, with srun also the "plan" whose group it
 is for.
 """
@@ -44,6 +44,8 @@ class Supervisor:
         self._gone = []
         self._number = 0
         self._stuck = []
+        self._open = None
+        """The process of the measurement before, if it waits for another one."""
 
     def run(self):
         """Run the measurements of the plan. Raise StoppedError."""
@@ -91,14 +93,19 @@ class Supervisor:
         start = time.monotonic()
         self._say("step", name, "starting")
         watch = other_load.Watch()
-        running = worker.Measurement(name, item.get("options") or {}, seconds, self._group)
+        running, self._open = self._open or worker.Measurement(self._group), None
+        running.begin(name, item.get("options") or {}, seconds)
+        status, left = None, []
         try:
             for message in self._kept():
                 running.tell(message)
             while self._round(running):
                 pass
         finally:
-            status, left = running.end_all(self._stuck)
+            if running.continues and item.get("shares_cuda") and self._next().get("shares_cuda"):
+                self._open = running
+            else:
+                status, left = running.end_all(self._stuck)
             lost = temporary.restore()
         if lost:
             self._record({"measurement": name, "failed": lost})
@@ -107,6 +114,10 @@ class Supervisor:
         seen = dict({} if left else watch.seen(), gpus=running.gpus)
         done = {"measurement": name, "seconds": round(time.monotonic() - start, 3), "left": left, "others": seen}
         self._channel.say({"done": done})
+
+    def _next(self):
+        items = self._plan["measurements"]
+        return items[self._number + 1] if self._number + 1 < len(items) else {}
 
     def _round(self, running):
         """Transfer what is ready, in both directions. Return False when the measurement is over."""
@@ -135,10 +146,10 @@ class Supervisor:
             elif kind == "gpus":
                 running.gpus = content
             elif kind == "done":
-                running.done = True
+                running.done, running.continues = True, content
             else:
                 self._say(kind, running.name, content)
-        return messages is not None
+        return messages is not None and not running.done
 
     def _finish(self, running, status, left):
         """Report an error of the process itself."""

@@ -16,7 +16,7 @@ from nodetune.onhost import files
 from . import cuda, cuda_gpu, gpu_other_load, gpus, nccl_api, nccl_data, nccl_log, nccl_ops
 from . import report as reporting
 
-SHORTEST_REPEAT, LONGEST_REPEAT = 0.002, 0.3
+SHORTEST_REPEAT, LONGEST_REPEAT = 0.002, 0.1
 """Seconds. A repeat has the requested iterations, but more if they are too short and fewer if too long."""
 
 MOST_ITERATIONS = 500

@@ -15,6 +15,7 @@ from . import report as reporting
 
 SECONDS = 45.0
 SCOPE = "gpus"
+SHARES_CUDA = True
 GPUS = 2
 ORDER = 62
 SUITES = {"full": {}}

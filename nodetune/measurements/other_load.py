@@ -1,8 +1,8 @@
 """Other load on this host during a measurement: its share of the CPUs, the hypervisor's share, and the processes.
 
 Two looks at /proc, none in between: the measurement is alone with what it measures. Busy time of all CPUs, less that of the
-measurement and all that it started (the kernel sums it up when they have ended), less that of kernel threads, which work
-for either. Interrupts are nobody's. `steal` is a share of what this host's CPUs wanted to run: a hypervisor takes nothing
+measurement and all that it started (the kernel sums it up when they have ended; only the process of the measurement itself
+may live on), less that of kernel threads, which work for either. Interrupts are nobody's. `steal` is a share of what this host's CPUs wanted to run: a hypervisor takes nothing
 from CPUs that are idle. `pressure` (PSI; not every kernel has it) and `load` (average of a minute, at the beginning)
 are reported unchanged because they include the measurement itself.
 """
@@ -19,7 +19,7 @@ LEAST_SHARE = 0.005
 """Share of all CPUs from which a process is named."""
 KERNEL_THREAD = 0x00200000
 
-Process = collections.namedtuple("Process", "start ticks name kernel")  # noqa: PYI024  (typing takes too long to import)
+Process = collections.namedtuple("Process", "start ticks name kernel parent")  # noqa: PYI024  (typing takes too long to import)
 
 
 class Watch:
@@ -30,18 +30,19 @@ class Watch:
         self._start = time.monotonic()
         self._pressure = pressure()
         self._processes = processes()
-        self._own = own_seconds()
+        self._own = own_seconds(self._processes)
         self._times = cpu_times()
 
     def seen(self):
         """Return its report: JSON data with shares as fractions; empty if /proc/stat has no data."""
-        times, own = cpu_times(), own_seconds() - self._own
+        now = processes()
+        times, own = cpu_times(), own_seconds(now) - self._own
         spent = [after - before for before, after in zip(self._times, times)]
         if len(spent) < 8 or sum(spent) <= 0:
             return {}
         tick = os.sysconf("SC_CLK_TCK")
         seconds = time.monotonic() - self._start
-        kernel, named = _who(self._processes, processes(), sum(spent))
+        kernel, named = _who(self._processes, now, sum(spent))
         others = sum(spent[:3]) - own * tick - kernel
         wanted = sum(spent[:3]) + sum(spent[5:8])
         found = {
@@ -62,10 +63,11 @@ def _share(part, whole):
     return round(min(1.0, max(0.0, part / whole)), 3) if whole > 0 else 0.0
 
 
-def own_seconds():
-    """Return the CPU time of this process and of all its descendants that have ended."""
+def own_seconds(found):
+    """Return the CPU time of this process, of its children, and of all its descendants that have ended."""
     each = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in each)
+    living = sum(one.ticks for one in found.values() if one.parent == os.getpid())
+    return sum(one.ru_utime + one.ru_stime for one in each) + living / os.sysconf("SC_CLK_TCK")
 
 
 def cpu_times():
@@ -102,7 +104,8 @@ def _process(entry):
     if len(fields) < 20:
         return None
     name = head.partition(b"(")[2].decode("utf-8", "backslashreplace")
-    return Process(int(fields[19]), int(fields[11]) + int(fields[12]), name, bool(int(fields[6]) & KERNEL_THREAD))
+    kernel, parent = bool(int(fields[6]) & KERNEL_THREAD), int(fields[1])
+    return Process(int(fields[19]), int(fields[11]) + int(fields[12]), name, kernel, parent)
 
 
 def _who(before, after, whole):
@@ -113,7 +116,7 @@ def _who(before, after, whole):
         ticks = one.ticks - (early.ticks if early and early.start == one.start else 0)
         if one.kernel:
             kernel += ticks
-        elif ticks > LEAST_SHARE * whole:
+        elif ticks > LEAST_SHARE * whole and one.parent != os.getpid():
             took.append((ticks, pid, one.name))
     named = [{"name": name, "pid": pid, "cpu": _share(ticks, whole)} for ticks, pid, name in sorted(took, reverse=True)]
     return kernel, named[:MOST_NAMED]

@@ -13,6 +13,10 @@ ENDED = "(ended)"
 """The topic of the message that a host has ended its part of a measurement, with the reason: a text, or {"skip": text}
 if it lacks something to measure with. The first counts."""
 
+BEGIN = "(begin)"
+"""The topic of the supervisor's message that a measurement begins: [its name, its options, seconds]."""
+
+PATIENT = 3600.0
 LONGEST_TEXT = 2000
 
 
@@ -35,21 +39,35 @@ class Report:
 
     `hosts` are the names of the hosts of the run and `self` is this one's index; a run on its own has one host.
     `since` is a monotonic time, `seconds` how long after it the process is killed. `gpu_watch` is the gpu_other_load.Watch of
-    the GPUs that it has taken.
+    the GPUs that it has `opened`. It is `faultless` as long as nothing failed.
     """
 
     def __init__(self, measurement, out, told=None, group=None, seconds=3600.0):
         self.measurement = measurement
         self.hosts = list((group or {}).get("hosts", ["localhost"]))
         self.self = int((group or {}).get("self", 0))
-        self.since = time.monotonic()
-        self.seconds = seconds
-        self.gpu_watch = None
+        self._start(measurement, seconds)
         self._out = out
         self._told = told
         self._lock = threading.Lock()
         self._rest = b""
         self._heard = []
+
+    def _start(self, measurement, seconds):
+        self.measurement, self.seconds, self.since = measurement, seconds, time.monotonic()
+        self.gpu_watch, self.opened, self.faultless = None, [], True
+
+    def begun(self):
+        """Wait for the supervisor's message that a measurement begins. Return its name and its options."""
+        topics = []
+        while BEGIN not in topics:
+            self._listen(PATIENT)
+            topics = [each["topic"] for each in self._heard]
+        place = topics.index(BEGIN)
+        name, options, seconds = self._heard[place]["data"]
+        self._heard = self._heard[place + 1 :]  # those before it were for the measurement before
+        self._start(name, seconds)
+        return name, options
 
     def left(self):
         """Return the seconds until the deadline. Long measurements do fewer repeats when it is near."""
@@ -89,6 +107,7 @@ class Report:
         self.without("failed", reason, subject, metric)
 
     def without(self, kind, reason, subject, metric):
+        self.faultless = self.faultless and kind != "failed"
         record = {"measurement": self.measurement, kind: str(reason)[:LONGEST_TEXT]}
         if subject is not None:
             record["subject"] = subject

@@ -25,6 +25,7 @@ from . import products
 
 SECONDS = 90.0
 SCOPE = "gpus"
+SHARES_CUDA = True
 ORDER = 85
 SUITES = {"full": {}}
 TOLERANCE = {

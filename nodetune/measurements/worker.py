@@ -1,4 +1,4 @@
-"""One measurement in its own process, from both sides of the fork."""
+"""The process of a measurement, or of several that share the open GPUs, from both sides of the fork."""
 
 import importlib
 import json
@@ -19,24 +19,29 @@ ENDING_SECONDS = 10.0
 
 
 class Measurement(worker.Worker):
-    """The supervisor's view of a measurement. `seconds`: its deadline from now."""
+    """The supervisor's view of a measurement.
 
-    def __init__(self, name, options, seconds, group):
-        self.name = name
-        self.seconds = seconds
-        self.done = False
-        self.gpus = []
+    When it is `done` and `continues`, its process waits for the next one: `begin` says which.
+    """
+
+    def __init__(self, group):
         self.errors_open = True
         self.said = b""
         self.to_tell = b""
-        self.start = time.monotonic()
         self.own = os.getpid()
         self.errors, errors_there = os.pipe()
         told_there, self.told = os.pipe()
-        worker.Worker.__init__(self, lambda _: _child(name, options, group, seconds), errors_there, [told_there])
+        worker.Worker.__init__(self, lambda _: _child(group), errors_there, [told_there])
         for handle in (told_there, errors_there):
             os.close(handle)
         os.set_blocking(self.told, False)
+
+    def begin(self, name, options, seconds):
+        """Start a measurement. `seconds`: its deadline from now."""
+        self.name, self.seconds, self.start = name, seconds, time.monotonic()
+        self.done, self.continues, self.step, self.gpus = False, False, "", []
+        self.to_tell = b""
+        self.tell({"from": 0, "topic": reporting.BEGIN, "data": [name, options, seconds]})
 
     def overdue(self):
         return time.monotonic() - self.start - self.seconds
@@ -119,11 +124,29 @@ def children(parent):
     return found
 
 
-def _child(name, options, group, seconds):
+def _child(group):
     hold_forks()
-    one_reader.call_ourselves("nodetune:" + re.sub(r"[^\w:.-]", "", name))
     first_to_go()
-    _measure(name, options, reporting.Report(name, worker.REPORTS, TOLD, group, seconds))
+    cpus = os.sched_getaffinity(0)
+    report = reporting.Report("", worker.REPORTS, TOLD, group)
+    continues = True
+    while continues:
+        name, options = report.begun()
+        one_reader.call_ourselves("nodetune:" + re.sub(r"[^\w:.-]", "", name))
+        _measure(name, options, report)
+        continues = bool(report.opened) and report.faultless and _given_back(report.opened)
+        os.sched_setaffinity(0, cpus)
+        report.send("done", continues)
+
+
+def _given_back(opened):
+    """Free what a measurement took on its GPUs. Return whether they can be used for the next one."""
+    try:
+        for gpu in opened:
+            gpu.give_back()
+    except reporting.MeasurementError:
+        return False
+    return True
 
 
 def _measure(name, options, report):
@@ -141,7 +164,6 @@ def _measure(name, options, report):
         _without(report, "failed", "the {} measurement failed: {}".format(name, where(problem)))
     if report.gpu_watch:
         report.send("gpus", report.gpu_watch.told())
-    report.send("done", None)
 
 
 def _without(report, kind, reason):

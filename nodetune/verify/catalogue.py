@@ -37,6 +37,7 @@ class Measurement:
     finds_others: bool = False
     takes_folder: bool = False
     by_name: bool = False
+    shares_cuda: bool = False
 
     @property
     def runs(self) -> list[str]:

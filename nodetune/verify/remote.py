@@ -75,7 +75,10 @@ def complete(plan: Plan, host: str, run: str) -> dict[str, Any]:
     group = plan.get("group") or {"hosts": [host]}
     if host not in group["hosts"]:
         raise ValueError(f"{host} is not in its own group: {', '.join(group['hosts'])}")
-    measurements = [{"options": {}, **each, "seconds": seconds_of(each)} for each in plan["measurements"]]
+    measurements = [
+        {"options": {}, "shares_cuda": catalogue.of(each["name"]).shares_cuda, **each, "seconds": seconds_of(each)}
+        for each in plan["measurements"]
+    ]
     own = {**group, "self": list(group["hosts"]).index(host)}
     return {"run": run, **plan, "group": own, "measurements": measurements}
 

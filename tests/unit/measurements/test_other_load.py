@@ -59,6 +59,15 @@ def test_what_a_measurement_starts_itself_is_nobody_elses(tmp_path, monkeypatch)
     assert "nt-our-own" not in [each["name"] for each in told["processes"]]
 
 
+def test_a_measurement_that_lives_on_is_ours(monkeypatch):
+    child = [{9: process(ticks, parent=os.getpid())} for ticks in (100, 800)]
+    times = ([0] * 8, [900, 0, 0, 100, 0, 0, 0, 0])
+    own = [other_load.own_seconds(found) for found in child]
+    told = looks(monkeypatch, times, own, child)
+    assert told["processes"] == []
+    assert told["cpu_seconds"] == pytest.approx(2.0, abs=0.05), "of nine seconds, seven were the child's"
+
+
 def looks(monkeypatch, times, own, processes, pressure=(None, None)):
     """Have a watch see these two looks at the host."""
     for name, found in (
@@ -67,13 +76,14 @@ def looks(monkeypatch, times, own, processes, pressure=(None, None)):
         ("processes", processes),
         ("pressure", pressure),
     ):
-        monkeypatch.setattr(other_load, name, iter(found).__next__)
+        answer = iter(found).__next__
+        monkeypatch.setattr(other_load, name, lambda *_, answer=answer: answer())
     monkeypatch.setattr(other_load.os, "sysconf", lambda name: 100)
     return other_load.Watch().seen()
 
 
-def process(ticks, name="python3", kernel=False, start=5):
-    return other_load.Process(start, ticks, name, kernel)
+def process(ticks, name="python3", kernel=False, start=5, parent=1):
+    return other_load.Process(start, ticks, name, kernel, parent)
 
 
 def test_others_exclude_us_idle_interrupts_and_kernel_threads(monkeypatch):
@@ -138,6 +148,7 @@ def test_a_measurement_ends_with_the_last_thread_it_started(tmp_path, monkeypatc
 def gpu(monkeypatch):
     """(GPU0 as NVML sees it, the answers of which a test changes)."""
     monkeypatch.setattr(gpus, "_process", lambda pid, used: f"process {pid}")
+    monkeypatch.setattr(gpu_other_load, "OURS", {})
     answers = {"nvmlDeviceGetComputeRunningProcesses": [], "nvmlDeviceGetCurrentClocksEventReasons": 1}
     library = module(Replay(count=1, answers=answers))
     return gpus.Seen("GPU0", library, library.nvmlDeviceGetHandleByIndex(0)), answers
@@ -163,6 +174,18 @@ def test_our_gpu_alone_is_not_worth_a_line(gpu):
     computing(answers, 4000)
     watch.start()
     assert watch.told() == []
+
+
+def test_a_gpu_that_we_keep_open_is_still_ours(gpu):
+    seen, answers = gpu
+    first = gpu_other_load.Watch([seen])
+    computing(answers, 4000)
+    first.start()
+    assert first.told() == []
+    second = gpu_other_load.Watch([seen])
+    second.start()
+    computing(answers, 4000, 90)
+    assert second.told() == [{"gpu": "GPU0", "users": "process 90", "held": ""}]
 
 
 def test_users_are_told_without_a_gpu_having_been_taken(gpu):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import types
@@ -41,17 +40,6 @@ SMALL = {
 }
 NAMES = ("gemm", "gpu_copy", "gpu_latency", "gpu_load", "gpu_memory", "gpu_p2p", "roofline")
 READS = ["hbm_read", "l2_read", "hbm_latency", "l2_latency"]
-
-
-@pytest.fixture(scope="session")
-def libcuda(tmp_path_factory):
-    """The substitute, built."""
-    if not shutil.which("gcc"):
-        pytest.skip("no gcc here: apt install gcc")
-    path = tmp_path_factory.mktemp("cuda") / "libcuda.so.1"
-    flags = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread"]
-    subprocess.run(["gcc", *flags, ROOT / "tests/support/cuda/stand_in.c", "-o", path], check=True)
-    return str(path)
 
 
 @pytest.fixture
