@@ -68,7 +68,7 @@ class Archive:
 @cache
 def archive() -> Archive:
     """Build the program of this version of nodetune. Raise OSError."""
-    contents = {name: _content(source) for name, source in sorted(files().items())}
+    contents = {name: content(source) for name, source in sorted(files().items())}
     manifest = "".join(f"{hashlib.sha256(each).hexdigest()}  {name}\n" for name, each in contents.items()).encode()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as made:
@@ -79,7 +79,7 @@ def archive() -> Archive:
 
 def write_tar(path: str, more: Mapping[str, tuple[int, str]]) -> None:
     """Write the program below PROGRAM, and `more` (name → mode, text), as a tar: the same bytes for the same sources."""
-    program = {f"{PROGRAM}/{name}": (0o644, _content(source)) for name, source in files().items()}
+    program = {f"{PROGRAM}/{name}": (0o644, content(source)) for name, source in files().items()}
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as made:
         for name, (mode, content) in sorted(
             {**program, **{name: (m, t.encode()) for name, (m, t) in more.items()}}.items()
@@ -89,7 +89,7 @@ def write_tar(path: str, more: Mapping[str, tuple[int, str]]) -> None:
             made.addfile(entry, io.BytesIO(content))
 
 
-def _content(source: Path | str) -> bytes:
+def content(source: Path | str) -> bytes:
     return source.encode() if isinstance(source, str) else source.read_bytes()
 
 

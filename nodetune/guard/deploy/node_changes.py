@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from nodetune.foundation import templates
@@ -55,18 +55,30 @@ class NodeInstall:
     old: Sequence[str] = ()
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where the guard's scripts are on a node, the program and interpreter that they run, and what removes them."""
+
+    home: str
+    program: str
+    python: str
+    removal: str = "nodetune guard uninstall"
+
+
 def install(node_install: NodeInstall, installed: str = "") -> list[dict[str, Any]]:
     """Return the groups of changes of one node: the program before its callers, slurm.conf last."""
     made = deploy_archive.archive()
+    place = Place(HOME, made.folder, f"{made.folder}/python")
     changes = [
         {"change": "program", "path": made.folder, "archive": made.there, "pythons": list(node_install.pythons)},
         _file(POLICY, policy.text(node_install.policy, installed)),
-        *_scripts(node_install, made),
+        *(_file(path, text, "0755", "guarded") for path, text in scripts(node_install.policy, place).items()),
+        _file(f"{HOME}/{CHECK}", check_script(node_install.policy, place), "0755"),
         *(_no_program(path) for path in node_install.old),
     ]
     groups = [_group("guard", changes)]
     if node_install.textfile is not None:
-        groups.append(_group("guard-timer", _timer(node_install, made)))
+        groups.append(_group("guard-timer", _timer(place, node_install.textfile)))
     if node_install.conf:
         groups.append(_slurm_conf(node_install.conf, dict(slurm_conf.LINES)))
     return groups
@@ -77,37 +89,41 @@ def _group(name: str, changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return host_changes.PlannedChange(name, "new sessions", (), tuple(changes)).data()
 
 
-def _scripts(node_install: NodeInstall, made: deploy_archive.Archive) -> list[dict[str, Any]]:
-    known = {**_known(node_install, made), "off": list(node_install.policy["off"])}
+def scripts(policy: Mapping[str, Any], place: Place) -> dict[str, str]:
+    """Return the text of each program that Slurm calls, by its path."""
+    known = {**_known(policy, place), "off": list(policy["off"])}
     entry = templates.render("guard-entry.sh.j2", **known)
     texts = {**dict.fromkeys(SCRIPTS, entry), "taskprolog": templates.render("guard-taskprolog.sh.j2", **known)}
-    check = templates.render("guard-check.sh.j2", **_known(node_install, made), home=HOME)
-    return [
-        *(_file(f"{HOME}/{name}", text, "0755", "guarded") for name, text in texts.items()),
-        _file(f"{HOME}/{CHECK}", check, "0755"),
-    ]
+    return {f"{place.home}/{name}": text for name, text in texts.items()}
 
 
-def _known(node_install: NodeInstall, made: deploy_archive.Archive) -> dict[str, Any]:
-    """Return the values for every template."""
+def check_script(policy: Mapping[str, Any], place: Place) -> str:
+    """Return the text of the check for the timer and other programs."""
+    return templates.render("guard-check.sh.j2", **_known(policy, place))
+
+
+def units(place: Place, textfile: str) -> dict[str, str]:
+    """Return the text of the timer and of its service, by their names."""
+    known = {"home": place.home, "removal": place.removal, "textfile": textfile}
     return {
-        "run": RUN,
-        "policy": POLICY,
-        "program": made.folder,
-        "python": f"{made.folder}/python",
-        "seconds": math.ceil(node_install.policy["seconds"]["total"]) + SLACK_SECONDS,
+        SERVICE: templates.render("guard-service.j2", **known),
+        TIMER: templates.render("guard-timer.j2", **known),
     }
 
 
-def _timer(node_install: NodeInstall, made: deploy_archive.Archive) -> list[dict[str, Any]]:
+def _known(policy: Mapping[str, Any], place: Place) -> dict[str, Any]:
+    """Return the values for every script."""
+    seconds = math.ceil(policy["seconds"]["total"]) + SLACK_SECONDS
+    return {**asdict(place), "run": RUN, "policy": POLICY, "seconds": seconds}
+
+
+def _timer(place: Place, textfile: str) -> list[dict[str, Any]]:
     """Return the changes for the timer, without a reload of systemd.
 
     A reload can take the GPUs away from running containers, and systemd reads a new unit when it starts.
     """
-    known = {**_known(node_install, made), "home": HOME, "textfile": node_install.textfile}
     return [
-        _file(f"{UNITS}/{SERVICE}", templates.render("guard-service.j2", **known)),
-        _file(f"{UNITS}/{TIMER}", templates.render("guard-timer.j2", **known)),
+        *(_file(f"{UNITS}/{name}", text) for name, text in units(place, textfile).items()),
         {"change": "unit", "unit": TIMER, "enabled": "enabled", "active": "started"},
     ]
 

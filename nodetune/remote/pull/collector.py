@@ -13,12 +13,8 @@ from nodetune.foundation import UserError, templates
 from nodetune.remote import payload
 
 DEPOSIT = Path(__file__).parent / "deposit.py"
-PROGRAM = "/opt/nodetune/pull/collect"
-UNITS = "/etc/systemd/system"
 SERVICE, TIMER = "nodetune-pull.service", "nodetune-pull.timer"
 LOCK = "/run/nodetune-pull.lock"
-FILES = {PROGRAM: "0755", f"{UNITS}/{SERVICE}": "0644", f"{UNITS}/{TIMER}": "0644"}
-"""The files on a node, with their modes."""
 
 PROBE_SECONDS = 60.0
 """Longer than over SSH, where a user waits: the collector yields to the jobs of the node."""
@@ -53,13 +49,27 @@ class Settings:
             raise PullError("--every must be from 1m to 7d")
 
 
-def script(names: Iterable[str], settings: Settings) -> bytes:
+@dataclass(frozen=True)
+class Place:
+    """Where the files are on a node, and what removes them."""
+
+    program: str = "/opt/nodetune/pull/collect"
+    units: str = "/etc/systemd/system"
+    removal: str = "run uninstall, in the same folder as install"
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The files on a node, with their modes."""
+        return {self.program: "0755", f"{self.units}/{SERVICE}": "0644", f"{self.units}/{TIMER}": "0644"}
+
+
+def script(names: Iterable[str], settings: Settings, removal: str = Place.removal) -> bytes:
     """Return the collector of these facts, which `python3 -I -S` runs."""
     about = {"every": settings.every, "nodetune": __version__}
     given = (settings.folder, settings.user, about, settings.lock)
     head = (
         f"#!{settings.python} -IS\n# Written by nodetune {__version__}: collects this node's facts into"
-        f" {settings.folder}. To remove it: run uninstall, in the same folder as install.\n"
+        f" {settings.folder}. To remove it: {removal}.\n"
     )
     entry = (
         "from nodetune.onhost import layout\nfrom nodetune.probe import main\n"
@@ -69,24 +79,22 @@ def script(names: Iterable[str], settings: Settings) -> bytes:
     return head.encode() + DEPOSIT.read_bytes() + b"\n\n" + probe
 
 
+def files(names: Iterable[str], settings: Settings, place: Place) -> dict[str, bytes]:
+    """Return the files on a node: path → content."""
+    known = {"settings": settings, "place": place, "most": MOST_SECONDS, "half": settings.every // 2}
+    return {
+        place.program: script(names, settings, place.removal),
+        f"{place.units}/{SERVICE}": templates.render("pull-service.j2", **known).encode(),
+        f"{place.units}/{TIMER}": templates.render("pull-timer.j2", **known).encode(),
+    }
+
+
 def folder(names: Iterable[str], settings: Settings) -> dict[str, tuple[bytes, str]]:
     """Return the files that `nodetune pull bundle` writes: path below its folder → content, mode."""
-    known = {
-        "settings": settings,
-        "program": PROGRAM,
-        "service": SERVICE,
-        "timer": TIMER,
-        "units": UNITS,
-        "most": MOST_SECONDS,
-        "half": settings.every // 2,
-        "files": FILES,
-    }
-    texts = {
-        PROGRAM: script(names, settings),
-        f"{UNITS}/{SERVICE}": templates.render("pull-service.j2", **known).encode(),
-        f"{UNITS}/{TIMER}": templates.render("pull-timer.j2", **known).encode(),
-    }
+    place = Place()
+    known = {"settings": settings, "service": SERVICE, "timer": TIMER, "units": place.units, "files": place.files}
+    texts = files(names, settings, place)
     tools = {
         name: (templates.render(f"pull-{name}.sh.j2", **known).encode(), "0755") for name in ("install", "uninstall")
     }
-    return {**{f"files{path}": (texts[path], mode) for path, mode in FILES.items()}, **tools}
+    return {**{f"files{path}": (texts[path], mode) for path, mode in place.files.items()}, **tools}

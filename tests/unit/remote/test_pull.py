@@ -337,8 +337,8 @@ def test_installing_twice_is_installing_once_and_can_be_undone(tmp_path):
         return done.stdout.splitlines()
 
     assert len(tool("install")) == 3
-    assert {path: stat.S_IMODE((image / path.lstrip("/")).stat().st_mode) for path in collector.FILES} == {
-        path: int(mode, 8) for path, mode in collector.FILES.items()
+    assert {path: stat.S_IMODE((image / path.lstrip("/")).stat().st_mode) for path in collector.Place().files} == {
+        path: int(mode, 8) for path, mode in collector.Place().files.items()
     }
     wanted = image / "etc/systemd/system/timers.target.wants/nodetune-pull.timer"
     assert os.readlink(wanted) == "/etc/systemd/system/nodetune-pull.timer"
@@ -358,7 +358,7 @@ def test_what_was_written_can_be_read_by_a_program(tmp_path):
         assert stat.S_IMODE(Path(each["path"]).stat().st_mode) == int(each["mode"], 8)
         digest = subprocess.run(["sha256sum", each["path"]], capture_output=True, text=True).stdout.split()[0]
         assert each["sha256"] == digest
-    assert {each["destination"] for each in told["files"]} == {*collector.FILES, ""}
+    assert {each["destination"] for each in told["files"]} == {*collector.Place().files, ""}
 
 
 @pytest.mark.parametrize(

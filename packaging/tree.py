@@ -1,0 +1,108 @@
+"""The files of the packages for nodes: the guard, and the collector of pull mode, as their own installers make them."""
+
+# ruff: noqa: INP001  (a program, not part of a package)
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nodetune.audit.selection import Selection
+from nodetune.foundation.request import built, one_of
+from nodetune.guard.deploy import archive, node_changes, paths, slurm_conf
+from nodetune.guard.deploy.kubernetes import manifests, pods
+from nodetune.guard.deploy.paths import CHECK, POLICY, SERVICE, TIMER
+from nodetune.guard.deploy.request import InstallRequest, ManifestsRequest
+from nodetune.guard.node.policy import MODES
+from nodetune.remote.pull import collector
+
+LIB, UNITS, DOC = "/usr/lib/nodetune", "/usr/lib/systemd/system", "/usr/share/doc"
+HOME = f"{LIB}/guard"
+
+
+@dataclass(frozen=True)
+class PackagesRequest:
+    """Build the packages: the policy of the guard, and the folder, interval (in seconds) and user of the collector."""
+
+    selection: Selection = built()
+    mode: str = one_of("observe", MODES)
+    textfile: str = ""
+    folder: str = "/var/lib/nodetune/facts"
+    every: int = 1800
+    user: str = ""
+    maintainer: str = "nodetune <root@localhost>"
+
+
+@dataclass(frozen=True)
+class Package:
+    """One package: its files (path → mode, content), and which of them an operator may change."""
+
+    name: str
+    summary: str
+    text: str
+    python: str
+    files: Mapping[str, tuple[int, bytes]]
+    settings: tuple[str, ...]
+    units: tuple[str, ...]
+    enabled: str = ""
+    program: str = ""
+    folder: str = ""
+
+
+def packages(request: PackagesRequest) -> tuple[Package, Package]:
+    """Raise UserError for a wrong setting or site file."""
+    settings = collector.Settings(request.folder, request.every, request.user)
+    return _guard(request), _pull(request.selection.facts(), settings)
+
+
+def _guard(request: PackagesRequest) -> Package:
+    InstallRequest(textfile=request.textfile, timer=True)
+    policy = {**manifests.guard_policy(ManifestsRequest(selection=request.selection)), "mode": request.mode}
+    made = archive.archive()
+    place = node_changes.Place(HOME, f"{HOME}/{made.name}", "/usr/bin/python3", "remove the package nodetune-guard")
+    conf = "".join(f"{name}={_words(value)}\n" for name, value in slurm_conf.LINES.items()).replace(paths.HOME, HOME)
+    return Package(
+        "nodetune-guard",
+        "check of GPUs before and after jobs",
+        "nodetune's guard runs gating checks before a job, after it, and while the node is idle. Slurm calls it;"
+        " a timer runs it where there is no Slurm.",
+        "3.9",
+        {
+            **{f"{place.program}/{name}": (0o644, archive.content(source)) for name, source in archive.files().items()},
+            **_texts(0o755, node_changes.scripts(policy, place)),
+            f"{HOME}/{CHECK}": (0o755, node_changes.check_script(policy, place).encode()),
+            **_texts(
+                0o644, {f"{UNITS}/{name}": text for name, text in node_changes.units(place, request.textfile).items()}
+            ),
+            POLICY: (0o644, pods.policy_text(policy).encode()),
+            f"{DOC}/nodetune-guard/slurm.conf": (0o644, conf.encode()),
+        },
+        (POLICY,),
+        (TIMER, SERVICE),
+        program=place.program,
+    )
+
+
+def _pull(names: Iterable[str], settings: collector.Settings) -> Package:
+    place = collector.Place(f"{LIB}/pull/collect", UNITS, "remove the package nodetune-pull")
+    files = collector.files(names, settings, place)
+    return Package(
+        "nodetune-pull",
+        "collector of the facts of a GPU server",
+        f"nodetune's collector writes the facts of this node to {settings.folder}, by a timer. An audit reads them there.",
+        "3.6",
+        {path: (int(mode, 8), files[path]) for path, mode in place.files.items()},
+        (),
+        (collector.TIMER, collector.SERVICE),
+        enabled=collector.TIMER,
+        folder=settings.folder,
+    )
+
+
+def _texts(mode: int, texts: Mapping[str, str]) -> dict[str, tuple[int, bytes]]:
+    return {path: (mode, text.encode()) for path, text in texts.items()}
+
+
+def _words(value: Any) -> str:
+    return ",".join(value) if isinstance(value, list) else str(value)
