@@ -4,14 +4,14 @@ VENV := .venv
 PYTHON ?= python3
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 APT_UNIT := iperf3 fio prometheus openssh-client gcc libc6-dev make e2fsprogs ethtool iproute2 kmod systemd udev zsh fish strace rt-tests sockperf perftest $(shell cat tests/support/packages/packages.txt)
-APT_INTEGRATION := $(APT_UNIT) openssh-server sudo slurmctld slurmd slurm-client munge chromium chromium-driver
+APT_INTEGRATION := $(APT_UNIT) openssh-server sudo slurmctld slurmd slurm-client munge chromium chromium-driver prometheus-alertmanager
 APT_MACHINES := $(shell cat tests/machines/packages.txt)
 BIN := $(VENV)/bin
 
 # What is compiled once need not be compiled again by each process that a test starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: try test full lint types unit integration machines wheel image release docs site apt-unit apt-integration apt-machines clean
+.PHONY: try test full lint types unit integration machines wheel image release docs site apt-full apt-unit apt-integration apt-machines clean
 
 try: $(VENV)/ready  ## audit this machine, and beside it a real GPU node from a bundled fact file
 	@echo; echo "== this machine: nodetune audit"; echo
@@ -23,7 +23,7 @@ try: $(VENV)/ready  ## audit this machine, and beside it a real GPU node from a 
 test: $(VENV)/ready-dev apt-unit lint types docs site  ## what a newcomer runs; APT=no installs no Debian packages
 	@$(MAKE) --no-print-directory -j 2 unit wheel
 
-full: test apt-integration  ## everything: all integration tests, the wheel on every Python, virtual machines (ALL=1: all of those)
+full: test apt-integration apt-full  ## everything: all integration tests, the wheel on every Python, virtual machines (ALL=1: all of those)
 	$(PYTEST) -m 'slow and not fleet and not alone'
 	$(PYTEST) -m alone -n 0
 	PYTHON=$(BIN)/python sh .ci/wheel --every-python
@@ -66,13 +66,14 @@ wheel: $(VENV)/ready-dev  ## the wheel, in dist/, and the program run from it
 image: $(VENV)/ready  ## the image in which nodetune runs in a pod; NAME=REGISTRY/nodetune-node:TAG
 	@PYTHON=$(abspath $(BIN))/python sh image/build $(NAME)
 
-release: $(VENV)/ready-dev  ## wheel, sdist, bundle, zipapp, SBOM and checksums of the last commit, in dist/; KEY=FILE signs them
+release: $(VENV)/ready-dev  ## wheel, sdist, bundle, zipapp, packages, collection, SBOM and checksums of the last commit, in dist/; KEY=FILE signs them
 	$(BIN)/python .ci/release.py $(if $(KEY),--key $(KEY))
 
+apt-full: PACKAGES = lintian rpmlint mmdebstrap
 apt-unit: PACKAGES = $(APT_UNIT)
 apt-integration: PACKAGES = $(APT_INTEGRATION)
 apt-machines: PACKAGES = $(APT_MACHINES)
-apt-unit apt-integration apt-machines:
+apt-full apt-unit apt-integration apt-machines:
 	@APT=$(APT) sh .ci/apt $(PACKAGES)
 
 $(VENV)/ready: pyproject.toml

@@ -1,6 +1,6 @@
-"""Makes a release of the last commit, in dist/: wheel, sdist, bundle, zipapp, SBOM, checksums. Run it by make release.
+"""Makes a release of the last commit, in dist/: wheel, sdist, bundle, zipapp, packages, collection, SBOM, checksums.
 
-python .ci/release.py [--key ~/.ssh/id_ed25519]: with a key, ssh-keygen signs the checksums. Versions of dependencies are those that
+Run it by make release; python .ci/release.py [--key ~/.ssh/id_ed25519]: with a key, ssh-keygen signs the checksums. Versions of dependencies are those that
 the package index had at the time of the commit, so that a second run writes the same bytes. The bundle is for the
 processor architecture of this machine.
 """
@@ -107,6 +107,11 @@ class Release:
         out = self.dist / "nodetune.pyz"
         _run(TOOLS / "shiv", "--site-packages", site, "-o", out, "--compressed", "--reproducible", *entry)
 
+    def packages_for_nodes(self) -> None:
+        """Build what packaging/ makes, from what is committed."""
+        for program in ("build", "collection"):
+            _run(sys.executable, self.source / f"packaging/{program}.py", self.dist, PYTHONPATH=str(self.source))
+
     def sbom(self, bundle: Path) -> None:
         """Install the bundle, and list what is there."""
         _run("sh", bundle / "install.sh", self.work / "installed", PYTHON=sys.executable)
@@ -148,6 +153,7 @@ def main() -> None:
     with TemporaryDirectory() as work:
         release = Release(Path(work), dist)
         release.packages()
+        release.packages_for_nodes()
         release.zipapp()
         release.sbom(release.bundle())
         release.sums(given.key)
