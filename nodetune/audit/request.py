@@ -20,7 +20,7 @@ AGAINST = ("checklist", "clustermax", "ai-cloud", "health-validation")
 
 @dataclass(frozen=True)
 class AuditRequest:
-    """Judge hosts or saved facts. `max_age` is in seconds; `history` is a file or a URL."""
+    """Judge hosts or saved facts. `max_age` is in seconds; `history` is a file or a URL, `notify` a URL."""
 
     connection: ConnectionOptions = built()
     selection: Selection = built()
@@ -31,6 +31,7 @@ class AuditRequest:
     reference: str | None = None
     no_compare: bool = False
     history: str = ""
+    notify: str = ""
     fail_on: str = one_of("medium", FAIL_ON)
     against: str | None = one_of(None, AGAINST)
 

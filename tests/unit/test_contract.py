@@ -26,7 +26,7 @@ EVERY = sorted(checks.catalogue())
 LAYERS = [
     {"__main__", "pytest_plugin"},
     {"cli"},
-    {"report"},
+    {"report", "notify"},
     {"provision"},
     {"tune"},
     {"guard"},
@@ -266,7 +266,7 @@ def test_bundled_folders_are_found():
         assert paths.shared(name).is_dir()
 
 
-NOT_FOR_OTHERS = {"run", "latest"}
+NOT_FOR_OTHERS = {"run", "latest", "notified"}
 """Files of nodetune's own that only nodetune reads."""
 
 

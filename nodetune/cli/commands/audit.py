@@ -52,6 +52,24 @@ _against = click.option(
 )
 
 
+def _receiver(_context: click.Context, _parameter: click.Parameter, typed: str) -> str:
+    """Check the URL before any host is contacted. Raise RequestError."""
+    if typed:
+        from nodetune.notify.receiver import Receiver  # most audits notify nobody
+
+        Receiver.parse(typed)
+    return typed
+
+
+_notify = click.option(
+    "--notify",
+    **of(AuditRequest, "notify"),
+    metavar="URL",
+    callback=_receiver,
+    help="Send changed verdicts to this URL: http(s)://… as JSON, slack+https://…, alertmanager+http://…. Changes no exit code.",
+)
+
+
 class _GroupBy(deprecated.Split):
     to = "--cohort"
 
@@ -96,6 +114,7 @@ def _check_format(output_format: str, about: report.About, output: Path | None, 
 @cli_options.previous
 @cli_options.measurements
 @cli_options.history
+@_notify
 @cli_options.output
 @verbosity.progress_option
 def command(
@@ -154,6 +173,11 @@ def command(
             verbosity.note(_count(summary, results))
     if not (selected or (request.facts_path and request.facts_path.parent == BUNDLED)):
         _record(asked, judged, summary, results)
+    if request.notify:
+        from nodetune.notify import run as notices
+
+        if problem := notices.notify(request, results, f"{judged} {selected}"):
+            Terminal().warn(problem)
     return exit_code(summary, request.fail_on)
 
 
