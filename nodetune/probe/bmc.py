@@ -1,7 +1,7 @@
 """Reports of the baseboard management controller, by ipmitool: `bmc.*`.
 
-The chassis state and the size of the event log cost one short command each. Sensors (`bmc.power_supplies`,
-`bmc.fans`) need the whole sensor repository, which takes seconds on many boards, so they are read only on request.
+The chassis state and the size of the event log cost one short command each. Sensors (`bmc.power_supplies`, `bmc.fans`,
+`bmc.temperatures`) need the whole sensor repository, which takes seconds on many boards, so they are read only on request.
 """
 
 import os
@@ -12,7 +12,7 @@ from . import read
 DEVICE = "/dev/ipmi0"
 QUICK_SECONDS = 2
 SENSOR_SECONDS = 5
-SENSORS = {"power_supplies": "Power Supply", "fans": "Fan"}
+SENSORS = {"power_supplies": "Power Supply", "fans": "Fan", "temperatures": "Temperature"}
 FAULTS = ("Power Overload", "Main Power Fault", "Power Control Fault", "Drive Fault", "Cooling/Fan Fault")
 
 

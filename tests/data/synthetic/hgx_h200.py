@@ -412,6 +412,7 @@ def _commands(tuned):
         "modinfo": "srcversion:     0000000000000000",
         "ipmitool chassis status": "\n".join(f"{fault:<21}: false" for fault in plant.CHASSIS),
         "ipmitool sdr type Fan": "FAN1 | 41h | ok | 29.1 | 8400 RPM",
+        "ipmitool sdr type Temperature": "Inlet Temp | 05h | ok | 7.1 | 24 degrees C",
         "ipmitool sdr type Power Supply": "PS1 Status | C8h | ok | 10.1 | Presence detected",
         "ipmitool sel info": f"Entries          : 41\nPercent Used     : {12 if tuned else 96}%\nOverflow         : false",
     }
