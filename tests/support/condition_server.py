@@ -34,6 +34,10 @@ def certificate(folder):
     (folder / "key.pem").write_bytes(private)
 
 
+class Listening(http.server.ThreadingHTTPServer):
+    request_queue_size = 128  # of many nodes at once
+
+
 class ApiServer:
     """`answers` has what comes next: a status, (status, headers), "stall", "drip", "cut" or "half"; then 200.
 
@@ -52,7 +56,7 @@ class ApiServer:
     def running(self):
         trusted = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         trusted.load_cert_chain(self.folder / "ca.crt", self.folder / "key.pem")
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        server = Listening(("127.0.0.1", 0), self._handler())
         server.socket = trusted.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         server.daemon_threads = True
         self.port = server.server_port
