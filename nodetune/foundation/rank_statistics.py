@@ -1,4 +1,4 @@
-"""The exact Mann-Whitney test and its inverse, the Hodges-Lehmann interval. Pure; standard library only.
+"""The exact Mann-Whitney test, the exact signed-rank test of pairs, and their intervals (Hodges-Lehmann). Pure; standard library only.
 
 It assumes no distribution and needs no table or random numbers. scipy has it too but takes 100 MB, which a tool on a
 login node should not need for a few lines.
@@ -44,6 +44,40 @@ def p_larger(before: Sequence[float], after: Sequence[float]) -> float:
     u = sum((late < early) + 0.5 * (late == early) for early in before for late in after)
     reached = min(len(counts), int(u + 0.5) + 1)
     return sum(counts[:reached]) / sum(counts)
+
+
+@cache
+def _signs(count: int) -> tuple[int, ...]:
+    """Return the number of choices of signs for each sum of positive ranks from 0 (the exact null distribution)."""
+    counts = [1]
+    for rank in range(1, count + 1):
+        longer = [*counts, *[0] * rank]
+        counts = [each + (longer[at - rank] if at >= rank else 0) for at, each in enumerate(longer)]
+    return tuple(counts)
+
+
+def _averages(differences: Sequence[float]) -> list[float]:
+    return sorted((one + other) / 2 for at, one in enumerate(differences) for other in differences[at:])
+
+
+def paired_shift(differences: Sequence[float], level: float) -> tuple[float, float, float] | None:
+    """Return (estimate, low, high) of paired differences at confidence 1 - level; None if there are too few."""
+    counts, refused = _signs(len(differences)), 0
+    allowed, tail = level / 2 * sum(counts), 0
+    while tail + counts[refused] <= allowed:
+        tail += counts[refused]
+        refused += 1
+    if refused == 0:
+        return None
+    found = _averages(differences)
+    return statistics.median(found), found[refused - 1], found[-refused]
+
+
+def p_positive(differences: Sequence[float]) -> float:
+    """Return the probability that paired differences around zero are at least as positive. Ties count half."""
+    counts = _signs(len(differences))
+    positive = int(sum((each > 0) + 0.5 * (each == 0) for each in _averages(differences)))
+    return sum(counts[positive:]) / sum(counts)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -11,7 +11,7 @@ A sample is one round: all settings, one after another, in random order. Data ar
 
 Manually: two communicators with different ncclConfig_t, and cudaGraphLaunch of each in turn. nccl-tests cannot do it.
 Options: settings, apart, fixed (variables that the site has set), rounds, seed, amounts (the work of each case, as reported by an
-earlier run), ratio (time of the products to that of the collectives), collectives, sizes, latency_collectives,
+earlier run), only (the keys of cases, `all_reduce_call 65536`; empty: all), ratio (time of the products to that of the collectives), collectives, sizes, latency_collectives,
 latency_sizes, call_collectives, call_sizes, overlap_collectives, overlap_sizes, dtype, gpus, n (rows of the matrices), check, nccl, library (of cuBLASLt).
 """
 
@@ -67,7 +67,7 @@ def measure(options, report):
 def checked(options):
     given = dict({"collectives": [], "latency_collectives": [], "sizes": options.get("overlap_sizes")}, **options)
     asked = nccl.checked(given)
-    defaults = {"settings": [{}], "apart": False, "fixed": [], "rounds": ROUNDS, "seed": 0, "amounts": {}}
+    defaults = {"settings": [{}], "apart": False, "fixed": [], "rounds": ROUNDS, "seed": 0, "amounts": {}, "only": []}
     kinds = {kind + part: [] for kind in ("call_", "overlap_") for part in ("collectives", "sizes")}
     for name, value in dict(defaults, ratio=1.0, **kinds).items():
         asked.setdefault(name, value)
@@ -81,7 +81,9 @@ def planned(asked, ranks):
     for kind, words in (("_latency", "latency_"), ("_call", "call_"), ("", ""), ("_step", "overlap_")):
         for size in sorted(asked[words + "sizes"]):
             for name in asked[words + "collectives"]:
-                yield from _case(name, size, ranks, kind)
+                yield from (
+                    case for case in _case(name, size, ranks, kind) if case["key"] in (asked["only"] or [case["key"]])
+                )
 
 
 def _case(name, size, ranks, kind):

@@ -1,4 +1,4 @@
-"""Confirmation: a finalist against the default on fresh runs, by the exact Mann-Whitney test at one or two looks."""
+"""Confirmation: a finalist against the default on fresh runs, by exact rank tests at one or two looks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,20 @@ from nodetune.foundation import rank_statistics
 from nodetune.tune.model import DEFAULT, Case, Setting, Trial
 from nodetune.tune.trials import Trials, gain
 
-LOOKS = ((6, 0.0011), (10, 0.0039))
-"""Runs on each side, and the level of the test there. The first look decides only what is clear. All runs are fresh: those
+LOOKS = ((6, 0.00109), (10, 0.00391))
+"""Runs on each side, and the level of the tests there. The first look decides only what is clear. All runs are fresh: those
 that selected the finalist do not count."""
+
+PAIRED = 8
+"""From so many runs on, both sides are compared pair by pair: what slows a pair, such as another clock, slows both. Fewer
+pairs cannot reach the level."""
 
 RUNS = LOOKS[-1][0]
 LEVEL = sum(level for _, level in LOOKS)
 """The probability that a setting without effect is accepted, for each finalist: no more than both looks together."""
+
+MORE, LEAST_MORE = 10, 4
+"""Further runs, as many as time is left for, of those cases alone that refuse a gain and may do so by chance."""
 
 LEAST_GAIN = 0.01
 """Fraction that the objective must gain. `Case.most_loss` is what a case may lose."""
@@ -114,6 +121,13 @@ class Confirmation:
         return all(each.settled for each in self.cases if each.case.judged)
 
     @property
+    def undecided(self) -> tuple[Case, ...]:
+        """The cases that alone refuse a gain, if all of them may do so by chance."""
+        lost = [each for each in self.cases if each.lost]
+        gained = self.ratio >= LEAST_GAIN and self.p <= LOOKS[-1][1]
+        return tuple(each.case for each in lost if gained and not any(case.p_worse < LOOKS[0][1] for case in lost))
+
+    @property
     def unresolved(self) -> str:
         """Name the cases whose noise may hide a loss; empty if there are none."""
         several = [f"{each.case.id} ±{100 * each.resolution:.1f} %" for each in self.cases if each.unresolved]
@@ -135,17 +149,25 @@ def confirm(trials: Trials, setting: Setting, generator: random.Random) -> Confi
                 return None
         found = judged(setting, trials.cases, sides[DEFAULT], sides[setting], level)
         if found.clear:
-            break
+            return found
+    more = min(MORE, int(trials.left / (2 * trials.seconds))) if found.undecided else 0
+    if more >= LEAST_MORE:
+        for _ in range(more):
+            if not _pair(trials, sides, generator, found.undecided):
+                return None
+        found = judged(setting, trials.cases, sides[DEFAULT], sides[setting], level)
     return found
 
 
-def _pair(trials: Trials, sides: dict[Setting, list[Trial]], generator: random.Random) -> bool:
+def _pair(
+    trials: Trials, sides: dict[Setting, list[Trial]], generator: random.Random, cases: Sequence[Case] = ()
+) -> bool:
     """Run both sides once. Return whether the finalist could be measured."""
     pair = list(sides)
     generator.shuffle(pair)
     trials.begin(pair, applied=True)
     for each in pair:
-        trial = trials.run("confirmation", each)
+        trial = trials.run("confirmation", each, cases)
         if trial is None:
             return False
         sides[each].append(trial)
@@ -160,6 +182,7 @@ def judged(
     scores = [_scores(cases, before[0].values, side) for side in (before, after)]
     ratio, low, high = _shift(scores[0], scores[1])
     p = rank_statistics.p_larger(scores[0], scores[1])
+    p = min(1.0, 2 * min(p, _p(*scores))) if len(before) >= PAIRED else p
     return Confirmation(setting, ratio, low, high, p, results, _refusal(ratio, p, results, level))
 
 
@@ -198,19 +221,30 @@ def _refusal(ratio: float, p: float, results: Sequence[CaseResult], level: float
 def _scores(cases: Sequence[Case], origin: Mapping[str, float], side: Sequence[Trial]) -> list[float]:
     """Return the mean over the objective's cases for each run: logarithms relative to one run of the default."""
     wanted = [case for case in cases if case.objective]
-    return [statistics.fmean(gain(case, origin[case.id], trial.values[case.id]) for case in wanted) for trial in side]
+    whole = [trial.values for trial in side if all(case.id in trial.values for case in wanted)]
+    return [statistics.fmean(gain(case, origin[case.id], values[case.id]) for case in wanted) for values in whole]
 
 
 def _case(case: Case, before: Sequence[Trial], after: Sequence[Trial]) -> CaseResult:
-    early, late = (tuple(trial.values[case.id] for trial in side) for side in (before, after))
+    early, late = (
+        tuple(trial.values[case.id] for trial in side if case.id in trial.values) for side in (before, after)
+    )
     logs = [[gain(case, early[0], value) for value in side] for side in (early, late)]
-    p, p_worse = rank_statistics.p_larger(*logs), rank_statistics.p_larger(logs[1], logs[0])
-    return CaseResult(case, *_shift(*logs), p, early, late, p_worse)
+    return CaseResult(case, *_shift(*logs), _p(*logs), early, late, _p(*logs[::-1]))
+
+
+def _p(before: Sequence[float], after: Sequence[float]) -> float:
+    """Return the chance of such a gain without one: of pairs, if there are enough."""
+    if len(before) >= PAIRED:
+        return rank_statistics.p_positive([late - early for early, late in zip(before, after, strict=True)])
+    return rank_statistics.p_larger(before, after)
 
 
 def _shift(before: Sequence[float], after: Sequence[float]) -> tuple[float, float, float]:
     """Return the shift of logarithms with its interval, as fractions: twice as good is 1.0."""
-    found = rank_statistics.shift(before, after, 2 * LEVEL)
+    pairs = [late - early for early, late in zip(before, after, strict=True)]
+    found = rank_statistics.paired_shift(pairs, 2 * LEVEL) if len(pairs) >= PAIRED else None
+    found = found or rank_statistics.shift(before, after, 2 * LEVEL)
     assert found is not None  # noqa: S101  (RUNS a side are enough for this level)
     ratio, low, high = map(math.expm1, found)
     return ratio, low, high

@@ -34,6 +34,8 @@ def headline(found: Mapping[str, Any]) -> Headline:
     told = _cases(open_ or lost)
     how = "these may be worse" if open_ else "these are worse"
     reason = f"{in_words(best['setting'])}: {percent(best['gain'])}, but {how} (interval of 99 %): {told}"
+    if lost and all(each["id"].endswith(confirm.SINGLY) for each in lost):
+        return Headline("nothing accepted", reason, confirm.LEAVES_OUT)
     return Headline("nothing accepted", reason, _settle(found, best) if len(open_) == len(lost) else "")
 
 

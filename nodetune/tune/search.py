@@ -1,4 +1,4 @@
-"""Screening: find settings worth a confirmation, by randomised blocks with the default and successive halving."""
+"""Screening: find settings worth a confirmation, by randomised blocks with the default, in a race: who cannot win leaves."""
 
 from __future__ import annotations
 
@@ -70,7 +70,10 @@ class Screening:
         simpler = self._simpler(ranking[0]) if ranking else []
         again = self._simplest_first(self._compared([*simpler, ranking[0]])) if simpler else []
         found = [*again, *(each for each in ranking if each not in again)]
-        return [each for each in found if self.score(each) + SURELY * self._error(each) > confirm.LEAST_GAIN]
+        return [each for each in found if self._may_gain(each)]
+
+    def _may_gain(self, setting: Setting) -> bool:
+        return self.score(setting) + SURELY * self._error(setting) > confirm.LEAST_GAIN
 
     def _simplest_first(self, ranking: Sequence[Setting]) -> list[Setting]:
         """Return the settings better than the default; of those as good as the best, the simplest first."""
@@ -94,12 +97,16 @@ class Screening:
         return sorted(known, key=lambda setting: space.simplicity(bench, setting))[:MOST_SIMPLER]
 
     def _error(self, setting: Setting) -> float:
-        """Return the standard error of a score from the spread of the blocks of each setting."""
+        """Return the standard error of a score from the spread of the blocks of each setting.
+
+        Before a second block it is that of all settings: most have no effect.
+        """
         apart = []
         for each, seen in self.seen.items():
             middle = self.score(each)
             apart += [self._objective(gains) - middle for gains in seen] if len(seen) > 1 else []
-        _, noise = stats.robust(apart) if apart else (0.0, 0.0)
+        apart = apart or [self.score(each) for each in self.seen]
+        _, noise = stats.robust(apart)
         return noise / math.sqrt(len(self.seen[setting]))
 
     def score(self, setting: Setting) -> float:
@@ -150,16 +157,27 @@ class Screening:
         return self._ranked(arms)
 
     def _halved(self, arms: Sequence[Setting]) -> list[Setting]:
-        """Return the remaining arms after successive halving, the best first."""
+        """Return the remaining arms after a race, the best first: after each round at most half, and those that may win."""
         rounds = 0
         while arms and self._round(arms):
             rounds += 1
             arms = self._ranked(arms)
+            may_win = self._may_win(arms)
             if len(arms) > MOST_LEFT:
                 arms = arms[: (len(arms) + 1) // 2]
-            elif rounds >= self._trials.bench.rounds:
+            if len(may_win) < 2 or (len(arms) <= MOST_LEFT and rounds >= self._trials.bench.rounds):
                 break
+            arms = [each for each in arms if each in may_win]
         return self._ranked(arms)
+
+    def _may_win(self, ranking: Sequence[Setting]) -> list[Setting]:
+        """Return the arms that may gain enough and are not surely behind the best; without a noise to go by, all of them."""
+        if sum(map(len, self.seen.values())) < FEWEST_FOR_NOISE or not ranking:
+            return list(ranking)
+        best = self.score(ranking[0]) - SURELY * self._error(ranking[0])
+        return [
+            each for each in ranking if self._may_gain(each) and self.score(each) + SURELY * self._error(each) >= best
+        ]
 
     def _round(self, arms: Sequence[Setting]) -> bool:
         """Measure every arm once. Return False if the time is insufficient: finished trials still count."""

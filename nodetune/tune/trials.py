@@ -82,13 +82,16 @@ class Trials:
                 self._left.clear()
                 return
 
-    def run(self, phase: str, setting: Setting) -> Trial | None:
-        """Measure a setting once; return None if it is dropped. Raise DisturbedError, BudgetError or BenchError."""
+    def run(self, phase: str, setting: Setting, cases: Sequence[Case] = ()) -> Trial | None:
+        """Measure a setting once (`cases`: only these); return None if it is dropped.
+
+        Raise DisturbedError, BudgetError or BenchError.
+        """
         disturbed = failed = 0
         while True:
             if self.left < self.seconds:
                 raise BudgetError
-            usual, trial = self.seconds, self._one(phase, setting)
+            usual, trial = self.seconds, self._one(phase, setting, cases or self.cases)
             if trial.counts:
                 return trial
             disturbed, failed = disturbed + bool(trial.disturbed), failed + bool(trial.failed)
@@ -99,12 +102,12 @@ class Trials:
                 self._drop(setting, trial)
                 return None
 
-    def _one(self, phase: str, setting: Setting) -> Trial:
+    def _one(self, phase: str, setting: Setting, cases: Sequence[Case]) -> Trial:
         if self._left and self._left[0].setting == setting:
-            trial = _sound(self._left.pop(0), self.cases)
+            trial = _sound(self._left.pop(0), cases)
         else:
             self._left.clear()  # it went another way then: what follows there does not belong here
-            trial = _sound(self.bench.measure(setting, self.cases), self.cases)
+            trial = _sound(self.bench.measure(setting, cases), cases)
             if self._keep:
                 self._keep(len(self.made), trial)
         self.spent += trial.seconds

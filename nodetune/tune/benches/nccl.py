@@ -63,6 +63,7 @@ class NcclBench:
         self.survey = self._survey(first.found)
         self._cases = tuple(dict.fromkeys(nccl_cases.case_of(each, wanted) for each in first.found))
         self._amounts = nccl_cases.amounts(first.found)
+        self._keys = {nccl_cases.case_of(each, wanted).id: nccl_cases.key(each) for each in first.found}
         self._ways = self._ways_of(first.found)
         self.notes = [*first.notes, *_bursts(first.found)]
         """Notes from the hosts on the first run: sizes for which memory or time was insufficient."""
@@ -157,7 +158,7 @@ class NcclBench:
     def _trials(self, block: Sequence[Setting], cases: Sequence[Case]) -> dict[Setting, Trial]:
         """Measure settings together; if nothing comes of it, measure each with the default to find out which is at fault."""
         began = time.monotonic()
-        came = self._run(block)
+        came = self._run(block, cases)
         if not came.found and len(block) > 2 and not (came.rival or came.unrestored):
             apart: dict[Setting, Trial] = {}
             for each in block[1:]:
@@ -177,15 +178,17 @@ class NcclBench:
             found[each] = replace(trial, about=about, seconds=seconds)
         return found
 
-    def _run(self, block: Sequence[Setting]) -> Measured:
+    def _run(self, block: Sequence[Setting], cases: Sequence[Case] = ()) -> Measured:
         """Measure settings against each other on the hosts."""
         self._number += 1
+        some = cases and len(cases) < len(self._cases)
         way = nccl_cases.Way(
             apart=self._applied,
             rounds=nccl_cases.APPLIED if self._applied else nccl_cases.SCREENED,
             seed=self._number,
             amounts=self._amounts,
             fixed=sorted(self.survey.set) if hasattr(self, "survey") else [],
+            only=[self._keys[case.id] for case in cases] if some else [],
         )
         item = nccl_cases.measurement(self.wanted, block, way)
         return runs.measured(self._targets, [item], self._env, self._how, self._connection)

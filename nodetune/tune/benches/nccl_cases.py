@@ -135,6 +135,7 @@ class Way:
     seed: int
     amounts: Mapping[str, Sequence[int]]
     fixed: Sequence[str]
+    only: Sequence[str] = ()
 
 
 def measurement(wanted: NcclRequest, settings: Sequence[Setting], way: Way) -> dict[str, Any]:
@@ -156,7 +157,7 @@ def measurement(wanted: NcclRequest, settings: Sequence[Setting], way: Way) -> d
         options |= {"sizes": list(SHOWN_SIZES), "collectives": list(COLLECTIVES["bandwidth"])}
     names = wanted.names if wanted.aim != "overlap" else COLLECTIVES["bandwidth"]
     options |= {"call_sizes": list(wanted.launched), "call_collectives": list(names)}
-    return {"name": "nccl_settings", "options": {**options, **vars(way)}, "seconds": SECONDS}
+    return {"name": "nccl_settings", "options": {**options, **vars(way), "only": list(way.only)}, "seconds": SECONDS}
 
 
 def case_of(figure: Figure, wanted: NcclRequest) -> Case:
@@ -188,12 +189,17 @@ def count(value: Any, otherwise: int) -> int:
     return value if type(value) is int and 0 < value < MOST_COUNTED else otherwise
 
 
+def key(figure: Figure) -> str:
+    """Return the name of its case in the measurement."""
+    return f"{figure.metric} {figures.size(figure)}"
+
+
 def amounts(found: Iterable[Figure]) -> dict[str, list[int]]:
     """Return the work of each case as the default did it, so that all settings do the same."""
-    known = {f"{each.metric} {figures.size(each)}": each.about.get("amounts") for each in found}
+    known = {key(each): each.about.get("amounts") for each in found}
     return {
-        key: given
-        for key, given in known.items()
+        name: given
+        for name, given in known.items()
         if isinstance(given, list)
         and len(given) == 2
         and all(type(each) is int and 0 <= each < MOST_COUNTED for each in given)

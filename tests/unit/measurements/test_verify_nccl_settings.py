@@ -107,6 +107,12 @@ def test_the_cases_are_of_four_kinds():
     ]
 
 
+def test_only_the_named_cases_are_planned():
+    options = {"settings": [{}], "sizes": [1 << 20, 1 << 30], "collectives": ["all_reduce", "all_gather"]}
+    asked = nccl_settings.checked({**options, "only": ["all_gather 1048576"]})
+    assert [case["key"] for case in nccl_settings.planned(asked, 2)] == ["all_gather 1048576"]
+
+
 def test_too_many_settings_are_refused():
     with pytest.raises(MeasurementError, match="settings: 1 to 16 are possible"):
         nccl_settings.checked({"settings": [DEFAULT] * 17, **MINIMUM})

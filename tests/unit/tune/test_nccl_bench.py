@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from nodetune.api.model import Unread
-from nodetune.tune import study
+from nodetune.tune import confirm, document, study
 from nodetune.tune.benches.nccl_cases import APPLIED, NcclRequest, values
+from nodetune.tune.headline import headline
 from nodetune.tune.model import BenchError
 from nodetune.verify import figures
 from tests.support.nccl_host import Host, noisy
@@ -120,6 +121,22 @@ def test_what_was_disturbed_is_measured_again_together(host):
 def test_calls_that_cannot_be_recorded_are_said(host):
     host.about = {"launched": "recording a graph: CUDA_ERROR_NOT_SUPPORTED"}
     assert any("CUDA_ERROR_NOT_SUPPORTED" in note for note in host.bench().notes)
+
+
+def test_some_cases_are_measured_without_the_others(host):
+    bench = host.bench()
+    some = [case for case in bench.cases if "64 KiB" in case.id]
+    bench.begin([(), CTAS], applied=True)
+    assert set(bench.measure(CTAS, some).values) == {case.id for case in some}
+    assert sorted(host.options()["only"]) == [
+        "all_gather 65536",
+        "all_gather_call 65536",
+        "all_reduce 65536",
+        "all_reduce_call 65536",
+    ]
+    bench.begin([(), CTAS], applied=True)
+    bench.measure(CTAS, bench.cases)
+    assert host.options()["only"] == []
 
 
 def test_only_the_cases_that_are_asked_for_are_valued(host):
@@ -295,7 +312,7 @@ def more_channels_start_slower(host):
     many = lambda env: env.get("NCCL_MIN_CTAS") == "64"  # noqa: E731
     host.rate = noisy(4, lambda name, size, env: 1.15 if many(env) else 1.0)
     jitter = random.Random(6)
-    host.call = lambda name, size, env: 20.0 * jitter.gauss(1.0, 0.03) * (1.17 if many(env) and size > 65536 else 1.0)
+    host.call = lambda name, size, env: 20.0 * jitter.gauss(1.0, 0.01) * (1.17 if many(env) and size > 65536 else 1.0)
 
 
 def test_a_loss_of_calls_one_by_one_refuses_by_default(host):
@@ -314,6 +331,8 @@ def test_a_refused_finalist_loses_called_one_by_one(host):
     (confirmation,) = outcome.confirmations
     assert outcome.state == study.NOTHING
     assert re.search(r"1 MiB called one by one is 1\d\.\d % worse", confirmation.refused)
+    found = json.loads(json.dumps(document.document(host.bench(), outcome, 1.0)))
+    assert headline(found).settle == confirm.LEAVES_OUT
 
 
 def test_sizes_that_leave_it_out_accept_the_trade_in_words(host):
