@@ -239,6 +239,7 @@ class NcclBench:
             "ratio": self.wanted.ratio,
             "cases": [each.id for each in self._cases],
             "dtype": self.wanted.dtype,
+            "asked": self.wanted.asked,
         }
 
     def proposal(self, setting: Setting) -> Mapping[str, Any]:

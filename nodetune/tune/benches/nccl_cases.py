@@ -121,6 +121,12 @@ class NcclRequest:
         return tuple(dict.fromkeys(self.collectives or usual))
 
     @property
+    def asked(self) -> dict[str, Any]:
+        """What another tuning of the same must ask for, as JSON data."""
+        several = {"sizes": self.sizes, "collectives": self.collectives, "gpus": self.gpus}
+        return {**{name: list(each) for name, each in several.items()}, "env": dict(self.env), "nccl": self.nccl}
+
+    @property
     def shown(self) -> str:
         """The objective whose cases are shown too; empty without one."""
         return "" if self.plugin else SHOWN[self.aim]

@@ -177,6 +177,14 @@ def _default(name: str, survey: Survey) -> str:
     return str(variables()[name].get("default", ""))
 
 
+def neutral(name: str, version: str) -> str:
+    """Return a value that lets NCCL choose as without this variable; empty if no value does."""
+    widest = OLD_MOST_CTAS if release(version) < MANY_CTAS else 64
+    limits = {"NCCL_MIN_CTAS": 1, "NCCL_MAX_CTAS": widest, "NCCL_MIN_NCHANNELS": 1, "NCCL_MAX_NCHANNELS": widest}
+    value = str(limits.get(name, _default(name, Survey(version))))
+    return value if value.isdecimal() or name == "NCCL_CTA_POLICY" else ""
+
+
 def _source(name: str) -> str:
     return f"{GUIDE}#{name.lower().replace('_', '-')}"
 
