@@ -15,6 +15,8 @@ Small messages are measured for latency (`latency_sizes`): the time of one call 
 alltoall_latency, out of place. It is nccl-tests' "time": calls queued one after another, so what the CPU takes to launch one
 is in it. An alltoall has no size below 16 bytes for each rank.
 
+Metric least_link: how evenly the NVLinks of each GPU carried all of this, as the measurement nvlink counts it.
+
 Two buffers of the largest size and NCCL's own must fit into the free memory of every GPU: sizes that do not are left out.
 Smaller sizes come first, so that where links are slow and the time is short, the largest are the ones that are missing.
 
@@ -42,6 +44,7 @@ TOLERANCE = {
     "": {"peers": 5, "baseline": 5, "drift": 1},
     "all_reduce_latency": {"peers": 20, "baseline": 20, "drift": 5},
     "alltoall_latency": {"peers": 20, "baseline": 20, "drift": 5},
+    "least_link": {"peers": 3, "baseline": 3, "drift": 1},
 }
 SIZE_MATTERS = True
 SIZES = (67108864, 268435456, 1073741824, 4294967296, 17179869184)  # 64 MiB to 16 GiB
@@ -68,7 +71,7 @@ def measure(options, report):
             report.note("no latency of small messages: nccl-tests measure here, and only the larger sizes")
         nccl_tests.run(asked, options, report)
         return
-    cases, jobs, conditions, of = prepared(asked, planned, report)
+    cases, jobs, conditions, of = prepared(dict(asked, links=True), planned, report)
     run(jobs, nccl_results.Results(cases, jobs, conditions, of, report), report, nccl_rank.take_part)
 
 
@@ -207,6 +210,8 @@ def run(jobs, results, report, take_part):
         for number, kind, content in conducted(team, end - LAST, report):
             if kind == "case":
                 results.take(number, content)
+            elif kind == "links":
+                report.result(content[0], **content[1])
             elif kind == "out of time" and number == 0:
                 results.out_of_time(content)
 

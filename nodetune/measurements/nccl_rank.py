@@ -13,7 +13,7 @@ import time
 
 from nodetune.onhost import files
 
-from . import cuda, cuda_gpu, gpu_other_load, gpus, nccl_api, nccl_data, nccl_log, nccl_ops
+from . import cuda, cuda_gpu, gpu_other_load, gpus, nccl_api, nccl_data, nccl_log, nccl_ops, nvlink
 from . import report as reporting
 
 SHORTEST_REPEAT, LONGEST_REPEAT = 0.002, 0.1
@@ -85,6 +85,7 @@ def take_part(job, out, given, make=None):
         return  # the team has ended
     tell.step("ncclCommInitRank")
     rank.join(identity)
+    before = nvlink.sent(rank.gpu.seen) if job.get("links") else {}
     for number, case in enumerate(job["cases"]):
         tell.step(in_words(case))
         done = rank.case(case)
@@ -93,6 +94,9 @@ def take_part(job, out, given, make=None):
             break
         tell.say("case", dict(done, number=number))
     rank.together()
+    figure = nvlink.least(rank.gpu.seen, before) if before else None
+    if figure:
+        tell.say("links", [rank.gpu.name, figure])
 
 
 def in_words(case):

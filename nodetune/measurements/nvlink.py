@@ -5,6 +5,8 @@ sends to its neighbours, one after the other. Links to a switch are one group, l
 H100 all are within 0.4 % of each other. A link that is down is not counted (nvlink-down reports it). `about` has the
 link, and the bytes of all in MB. GPU after GPU; what others send meanwhile counts as well.
 
+The measurement nccl reports the same of what its ranks sent, without time of its own.
+
 Manually: nvidia-smi nvlink -gt d before and after nvbandwidth -t device_to_device_memcpy_write_ce.
 Options: gpus, size (bytes), copies.
 """
@@ -56,14 +58,22 @@ def _one(one, others, copies, report):
         pair = gpu_p2p.Pair(one, other, {"copies": copies, "repeats": 1})
         if pair.connect():
             pair.one_way()
-    after = sent(one.gpu.seen)
-    carried = {link: after[link] - before[link] for link in before if link in after}
-    found = [share for group in groups(one.gpu.seen, carried) for share in shares(group).items()]
+    found = least(one.gpu.seen, before)
     if not found:
         raise reporting.SkipError("what it sent went over no NVLink")
+    report.result(one.gpu.name, **found)
+
+
+def least(seen, before):
+    """Return the figure of the link that has carried least of its share since `before`; None if no link carried anything."""
+    after = sent(seen)
+    carried = {link: after[link] - before[link] for link in before if link in after}
+    found = [share for group in groups(seen, carried) for share in shares(group).items()]
+    if not found:
+        return None
     link, share = min(found, key=lambda each: each[1])
     about = {"link": link, "links": len(found), "carried": {str(each): kib >> 10 for each, kib in carried.items()}}
-    report.result(one.gpu.name, [share], "%", metric="least_link", **about)
+    return dict(about, samples=[share], unit="%", metric="least_link")
 
 
 def active(seen):

@@ -48,11 +48,17 @@ def _suspect(short: Verdict, every: Sequence[Verdict], machine: Machine) -> str:
         return _copy(short, every, machine)
     if name == "gpu_p2p":
         return _pair(short, alike, machine)
-    if name == "nccl":
+    if name == "nccl" and not _of_one_gpu(short.figure):
         return _collective(short.figure, machine)
     if takes_two_hosts(name):
         return _hosts(short, alike)
+    name = "nvlink" if name == "nccl" else name
     return catalogue.of(name).suspect.format_map({**short.figure.about, "gpu": subject, "subject": subject})
+
+
+def _of_one_gpu(figure: Figure) -> bool:
+    """Return whether a collective tells this of one of its GPUs, as the evenness of NVLinks."""
+    return catalogue.of(figure.measurement).scope == "collective" and GPU.fullmatch(figure.subject) is not None
 
 
 def _same_kind(one: Figure, other: Figure) -> bool:
@@ -138,7 +144,8 @@ def command(figure: Figure, asked: str, wanted: SuiteRequest) -> str:
     given = shlex.split(asked)
     words = ["nodetune", "verify", *(given if together else _narrowed(given, figure))]
     words += wanted.words_for(figure.measurement, together)
-    for gpu in dict.fromkeys([] if figure.about.get("together") else gpus(figure.subject)):
+    all_gpus = figure.about.get("together") or _of_one_gpu(figure)
+    for gpu in dict.fromkeys([] if all_gpus else gpus(figure.subject)):
         words += ["--gpu", gpu.removeprefix("GPU")]
     return shlex.join(words)
 

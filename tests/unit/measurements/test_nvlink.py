@@ -9,7 +9,8 @@ import pytest
 from nodetune.measurements import gpu_p2p, nvlink, report
 from nodetune.verify import diagnosis
 from nodetune.verify.evaluate import judge
-from nodetune.verify.model import SHORT
+from nodetune.verify.model import SHORT, Verdict
+from nodetune.verify.suites import SuiteRequest
 from tests.support import verify_records as records
 
 KIB_PER_COPY = 1 << 20
@@ -80,6 +81,26 @@ def test_a_link_that_carries_less_than_the_others_is_named(measured):
     found = judge([slow], {"gpu1": machine.__class__(**{**machine.data(), "model": "NVIDIA H100 80GB HBM3"})})
     (named,) = diagnosis.named(found, [], machine)
     assert (named.status, named.suspect) == (SHORT, "GPU0's NVLink 2: its connector, its port of the switch or bridge")
+
+
+def test_nccl_names_the_link_and_measures_all_gpus_again(measured):
+    (first, _) = measured(Nvml([1, 1, 0.5, 1]))
+    (slow,) = records.read([{**first, "measurement": "nccl", "better": "higher"}])
+    machine = records.h200("gpu1")
+    (named,) = diagnosis.named([Verdict(slow, SHORT)], [], machine)
+    assert named.suspect == "GPU0's NVLink 2: its connector, its port of the switch or bridge"
+    assert "--gpu" not in diagnosis.command(slow, "", SuiteRequest())
+
+
+def test_what_ranks_sent_counts_from_the_first_look():
+    library = Nvml([1, 1, 0.5, 1])
+    seen = nvlink.gpus.Seen("GPU0", library)
+    library.copies = 3
+    before = nvlink.sent(seen)
+    assert nvlink.least(seen, before) is None, "nothing was sent since"
+    library.copies = 5
+    found = nvlink.least(seen, before)
+    assert (found["metric"], found["link"], found["samples"]) == ("least_link", 2, [pytest.approx(50 / 0.875)])
 
 
 def test_links_to_another_gpu_are_compared_among_themselves(measured):
