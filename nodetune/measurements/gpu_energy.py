@@ -12,7 +12,7 @@ Options: gpus, n, repeats, seconds, settle, library (path), set, allow_gpu_setti
 
 import time
 
-from . import gemm, gpu_busy, gpu_settings, gpus
+from . import gemm, gpu_busy, gpu_settings, gpus, products
 from . import cublaslt
 from . import report as reporting
 
@@ -36,7 +36,7 @@ def measure(options, report):
     if not found:
         return
     library = cublaslt.Library(options.get("library"), found[0].driver.version)
-    ready = gpus.prepared(found, report, "preparing products", lambda gpu: gemm.Product(gpu, library, plan))
+    ready = gpus.prepared(found, report, "preparing products", lambda gpu: products.Product(gpu, library, plan.shape))
     report.step("energy of products on " + ", ".join(product.gpu.name for product in ready))
     with gpu_settings.held(wanted, [product.gpu.seen for product in ready]):
         taken = _stretches(plan, ready, float(options.get("settle", 1.0)), int(options.get("repeats", 3)))
@@ -88,7 +88,7 @@ def _tell(product, samples, wanted, report):
     with gpus.apart(report, gpu.name, "energy"):
         product.check()
         about = {
-            "n": product.plan.n,
+            "n": product.shape.n,
             "checked": True,
             "set": wanted,
             "power_limit": gpu.seen.ask("nvmlDeviceGetEnforcedPowerLimit"),

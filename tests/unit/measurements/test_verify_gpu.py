@@ -139,6 +139,21 @@ def test_products_are_counted_rested_and_sustained(run):
     assert found == {(metric, "GPU0"): pytest.approx(0.001) for metric in ("bf16", "bf16_sustained")}
 
 
+def test_energy_is_the_power_over_the_rate(libcuda):
+    counts = "lambda seen, name, *_: int(time.monotonic() * 5e5) if name == gpu_energy.COUNTER else None"
+    options = {**SMALL, "libcuda": libcuda, "library": libcuda, "seconds": 0.2, "repeats": 1}
+    code = (
+        "import time\nfrom nodetune.measurements import gpu_busy, gpu_energy, gpus, report\n"
+        f"gpus.Seen.ask, gpu_busy.WINDOW_SECONDS = {counts}, 0.01\ngpu_energy.measure({options!r}, report.Report('gpu_energy', 1))\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert found.returncode == 0, found.stderr
+    medians = figures([content for kind, content in map(json.loads, found.stdout.splitlines()) if kind == "record"])
+    for gpu in ("GPU0", "GPU1"):
+        assert medians["power", gpu] > 0
+        assert medians["energy", gpu] == pytest.approx(medians["power", gpu] / medians["bf16", gpu])
+
+
 def test_a_roofline_tells_both_roofs_and_what_lies_under_them(run):
     found = figures(run("roofline", {"metrics": None}, gpus=1))
     memory = {"hbm_read": 3000, "l2_read": 3000, "hbm_latency": 400, "l2_latency": 400}
