@@ -141,7 +141,7 @@ def _wanted(asked, found):
 
 def _partitioned(gpu, report):
     if gpu.seen.partitioned():
-        report.skip("MIG is on: an instance is only part of a GPU, and no figure exists to compare it with", gpu.name)
+        report.skip("MIG is on: --only mig measures the instances", gpu.name)
         return True
     return False
 

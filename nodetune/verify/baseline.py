@@ -25,12 +25,15 @@ class BaselineError(UserError):
 
 
 def subject(figure: Figure, machine: Machine) -> str:
-    """Return the kind of a subject: GPU2 is like any other GPU, a pair like any other behind one switch.
+    """Return the kind of a subject: GPU2 is like any other GPU, equal instances alike, all pairs behind one switch.
 
     NUMA nodes and directly linked pairs of GPUs keep their numbers. All hosts are of one kind.
     """
     if re.fullmatch(r"GPU\d+", figure.subject) or re.fullmatch(r"cpu\d+", figure.subject):
         return figure.subject.rstrip("0123456789")
+    instance = re.fullmatch(r"GPU\d+ (\S+) #\d+", figure.subject)
+    if instance:
+        return f"instance {instance[1]}"
     pair = re.fullmatch(r"GPU\d+([→↔])GPU\d+", figure.subject)
     if pair:
         return f"GPU{pair[1]}GPU" if machine.fabric == "nvswitch" else figure.subject

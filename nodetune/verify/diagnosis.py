@@ -57,7 +57,7 @@ def _suspect(short: Verdict, every: Sequence[Verdict], machine: Machine) -> str:
 
 
 def _of_one_gpu(figure: Figure) -> bool:
-    """Return whether a collective tells this of one of its GPUs, as the evenness of NVLinks."""
+    """Return whether a collective reports this for one of its GPUs, such as the evenness of its NVLinks."""
     return catalogue.of(figure.measurement).scope == "collective" and GPU.fullmatch(figure.subject) is not None
 
 

@@ -73,6 +73,8 @@ def _peers(figure: Figure, machine: Machine, inside: Groups, across: Groups) -> 
 def _plural(subject_: str) -> str:
     if "→" in subject_ or "↔" in subject_:
         return "pairs"
+    if " #" in subject_:
+        return "equal instances"
     stem = subject_.rstrip("0123456789")
     return {"GPU": "GPUs", "cpu": "CPUs", "node": "NUMA nodes"}.get(stem, f"{stem}s")
 

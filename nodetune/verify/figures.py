@@ -102,6 +102,9 @@ CONDITIONS = (
     "statistic",
     "streams",
     "compatibility",
+    "processes",
+    "instances",
+    "mps",
 )
 """Keys of `about` on which a figure depends. Figures are compared only if all of these are equal. The rest of `about`
 (clocks, temperatures, NCCL's path …) is observed."""
