@@ -142,6 +142,8 @@ def _live(part, loads, options, out, given):
 def chosen(options, report):
     """Return the GPUs (gpus.Seen) that the options name; all of them without any. Raise MeasurementError."""
     seen = gpus.known(report)
+    if not seen:
+        raise reporting.SkipError("no GPU of NVIDIA here, or no driver that shows it")
     there = {each.name: each for _, each in sorted(seen.items())}
     names = list(there) if options.get("gpus") is None else ["GPU{}".format(each) for each in options["gpus"]]
     missing = [name for name in names if name not in there]

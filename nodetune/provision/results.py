@@ -14,10 +14,10 @@ from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.record import DONE, NOTHING, Results, StageResult, failed
 from nodetune.remediation import outcomes as remediation_outcomes
 from nodetune.remediation.ansible.events import Outcome
+from nodetune.verify.exit_code import exit_code
 from nodetune.verify.model import FAILED as NOT_MEASURED
 from nodetune.verify.model import UNKNOWN
 from nodetune.verify.run import HostVerification
-from nodetune.verify.unproven import exit_code
 
 MOST_NAMED = 8
 

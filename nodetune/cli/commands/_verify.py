@@ -16,10 +16,11 @@ from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
 from nodetune.report import rows, verify_rows
 from nodetune.report.text import verify, verify_changes
 from nodetune.report.text.lines import Lines, console
-from nodetune.verify import catalogue, unproven
+from nodetune.verify import catalogue
 from nodetune.verify import compare as comparing
 from nodetune.verify import document as verify_document
 from nodetune.verify.document import Result
+from nodetune.verify.exit_code import exit_code
 from nodetune.verify.request import VerifyRequest
 from nodetune.verify.verify_hosts import save_baseline, verify_hosts
 
@@ -60,7 +61,7 @@ def verified(request: VerifyRequest, output_format: str, output: Path | None) ->
         short = sum(bool(each.short) for each in verifications)
         whole = f"{asked} {shlex.join(measure.words)}".strip()
         last_results.keep("verify", whole, {"hosts": len(verifications), "lost": lost, "short": short})
-    return unproven.exit_code(verifications, measure.require, measure.gpus) or (OK if saved else INCOMPLETE)
+    return exit_code(verifications, measure.require, measure.gpus) or (OK if saved else INCOMPLETE)
 
 
 def found_slow(request: VerifyRequest, output_format: str, output: Path | None) -> int:

@@ -21,9 +21,9 @@ from nodetune.verify import document as verify_document
 from nodetune.verify import run as verify_run
 from nodetune.verify.diagnosis import named
 from nodetune.verify.evaluate import judge
+from nodetune.verify.exit_code import exit_code
 from nodetune.verify.model import PASS, SHORT, UNKNOWN
 from nodetune.verify.suites import SuiteRequest
-from nodetune.verify.unproven import exit_code
 from nodetune.verify.verify_hosts import save_baseline
 from tests.support import verify_records as records
 from tests.unit.verify.test_run import idle

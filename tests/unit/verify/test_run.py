@@ -11,9 +11,9 @@ from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import UnreachableError
 from nodetune.verify import retest, suites
 from nodetune.verify import run as verify_run
+from nodetune.verify.exit_code import exit_code
 from nodetune.verify.model import PASS, SHORT, Expectation, Verdict
 from nodetune.verify.suites import SuiteRequest
-from nodetune.verify.unproven import exit_code
 from tests.support import verify_records as records
 
 IDLE = ("gpu.compute_running_processes", "gpu.mps_compute_running_processes")

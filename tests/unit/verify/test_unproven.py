@@ -10,10 +10,10 @@ from nodetune.facts.machine import Machine
 from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
 from nodetune.foundation.request import RequestError
 from nodetune.verify import unproven
+from nodetune.verify.exit_code import exit_code
 from nodetune.verify.model import PASS, SHORT, SKIP, UNKNOWN, Figure, Unmeasured, Verdict
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
-from nodetune.verify.unproven import exit_code
 from tests.support import verify_records as records
 
 NO_DRIVER = "no libcuda.so.1 on this host"
