@@ -29,6 +29,9 @@ HEADINGS = {
 }
 """Headings of the help, and the options below each. All others are common."""
 
+NEAR = 0.7
+"""How alike a mistyped command and a proposed one are: more than `aduit` and `readmit`."""
+
 NUMBERS = {"integer": "a whole number", "float": "a number"}
 
 _HEADING = {name: heading for heading, names in HEADINGS.items() for name in names.split()}
@@ -57,7 +60,7 @@ class Group(click.Group):
         word = args[0]
         if not word.startswith("-") and word not in self.names(ctx):
             known = [self.meant[word]] if word in self.meant else []
-            close = known or get_close_matches(word, self.list_commands(ctx), 2) or self._below(ctx, word)
+            close = known or get_close_matches(word, self.list_commands(ctx), 2, NEAR) or self._below(ctx, word)
             hint = f"did you mean {' or '.join(close)}?" if close else f"list them with: {ctx.command_path} --help"
             of = f" of {ctx.command_path}" if ctx.parent else ""
             raise click.UsageError(f"unknown command {word!r}{of}: {hint}", ctx)

@@ -148,6 +148,7 @@ _cluster = stack(
 )
 _via = deprecated.alias("--via", "--transport", values={"ssh": None, "slurm": "slurm"})
 hosts = stack(_which(), _forks(), _reached, _transport())
+one_host = stack(_which("HOST, by its name"), _forks(), _reached, _transport())
 slurm_nodes = stack(_which("all nodes of Slurm, by their names"), _forks(), _reached, _transport())
 changed_hosts = stack(_which(), _forks(ANSIBLE_FORKS), _reached, _transport())
 hosts_of_run = stack(_which("the hosts of that run"), _forks(ANSIBLE_FORKS), _reached, _transport())

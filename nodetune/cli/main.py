@@ -29,7 +29,7 @@ class Commands(Folder):
     headings: ClassVar[Mapping[str, Sequence[str]]] = {
         "Look: change nothing": ("audit", "explain", "plan", "verify", "watch", "diff", "facts", "checks"),
         "Change: can be rolled back": ("apply", "rollback", "runs", "tune", "provision", "lock"),
-        "Keep: watch what holds": ("guard", "pull"),
+        "Keep: watch what holds": ("guard", "readmit", "pull"),
     }
     meant: ClassVar[Mapping[str, str]] = {
         "fix": "apply",

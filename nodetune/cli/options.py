@@ -161,6 +161,28 @@ def gpus(told: str) -> Callable[[Any], Any]:
     return click.option("--gpu", "gpus", type=number, multiple=True, callback=_sorted_numbers, metavar="N", help=told)
 
 
+def known_measurements(_context: click.Context, _parameter: click.Parameter, typed: tuple[str, ...]) -> tuple[str, ...]:
+    """Return known measurements, each once. Raise click.UsageError."""
+    from nodetune.verify import remote  # most commands measure nothing
+
+    known = remote.names() if typed else ()
+    for name in typed:
+        if name not in known:
+            raise click.UsageError(f"unknown measurement {text.plain(name)}: choose from {', '.join(known)}")
+    return tuple(dict.fromkeys(typed))
+
+
+def only(told: str) -> Callable[[Any], Any]:
+    """Return --only with this help."""
+    return click.option("--only", multiple=True, is_eager=True, callback=known_measurements, metavar="NAME", help=told)
+
+
+def load_seconds(request: type[Any]) -> Callable[[Any], Any]:
+    """Return --load-seconds with the default and the range of a request."""
+    told = "Run all GPUs under load for this time, and watch clocks, power and temperature."
+    return click.option("--load-seconds", **of(request, "load_seconds"), metavar="N", help=told)
+
+
 def environment(told: str) -> Callable[[Any], Any]:
     """Return --env with this help."""
     return click.option("--env", multiple=True, callback=_environment, metavar="NAME=VALUE", help=told)

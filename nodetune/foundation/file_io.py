@@ -21,13 +21,28 @@ def write(path: Path, text: str) -> None:
         file.write(text)
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace a file in one step. Raise OSError about this file."""
+    with _whole(path) as partial, open(partial, "xb", opener=_opened) as file:
+        file.write(content)
+
+
 @contextmanager
 def stream(path: Path) -> Iterator[TextIO]:
     """Open a file that appears only when it is complete. Raise OSError about this file."""
+    with (
+        _whole(path) as partial,
+        open(partial, "x", encoding="utf-8", errors="backslashreplace", opener=_opened) as file,
+    ):
+        yield file
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """Give the name of a new file, which takes the place of `path` once it is complete. Raise OSError about `path`."""
     partial = path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}.partial")
     try:
-        with open(partial, "x", encoding="utf-8", errors="backslashreplace", opener=_opened) as file:
-            yield file
+        yield partial
         partial.replace(path)
     except OSError as problem:
         if problem.filename in (None, str(partial)):  # a full disk names no file; nobody has asked for the partial one

@@ -216,7 +216,8 @@ def _stopped(seen: Mapping[str, Measurement]) -> str:
 
 def once(wanted: SuiteRequest) -> float:
     """Return the maximum seconds for one measurement of a host."""
-    return QUICK_SECONDS if wanted.suite == "quick" else sum(remote.seconds_of(item) for item in wanted.items)
+    quick = QUICK_SECONDS + (wanted.load_seconds or 0)
+    return quick if wanted.suite == "quick" else sum(remote.seconds_of(item) for item in wanted.items)
 
 
 def duration(wanted: SuiteRequest, batches: int) -> str:

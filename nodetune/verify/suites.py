@@ -16,6 +16,11 @@ Item = dict[str, Any]
 ROUNDS = 2
 """Rounds in which each host meets two others, so that a slow pair and a slow host can be distinguished."""
 
+LOAD = "gpu_load"
+SHORTEST_LOAD, LONGEST_LOAD = 10, 86_400
+LOAD_GRACE = 60
+"""Seconds beyond the load itself, for its preparation and its end."""
+
 NAMES = ("quick", "full", "nccl")
 """quick takes at most a minute on eight GPUs. The file of a measurement defines its suites and options."""
 
@@ -44,6 +49,7 @@ class SuiteRequest:
     nccl_tests: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     repeat: int = limited(1, 1, 100)
+    load_seconds: int | None = limited(None, SHORTEST_LOAD, LONGEST_LOAD)
     require: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -58,14 +64,13 @@ class SuiteRequest:
         """The items of each host in order."""
         chosen = [_alone(name, self.suite) for name in self.only] or suite(self.suite)
         names = [item["name"] for item in chosen]
-        return [
-            self._with_options(item) for item in [*chosen, *(_alone(name) for name in self._added if name not in names)]
-        ]
+        every = [*chosen, *(_alone(name) for name in self._added if name not in names)]
+        return [self._with_options(item) for item in every]
 
     @property
     def _added(self) -> list[str]:
-        """Return what --disk and --pairs add: nothing if such a measurement was named, as they then apply to it."""
-        given = ((self.disk, of_folder()), (self.pairs, of_scope("pair")))
+        """Return what --disk, --pairs and --load-seconds add: nothing if such a measurement was named, as they then apply to it."""
+        given = ((self.disk, of_folder()), (self.pairs, of_scope("pair")), (self.load_seconds, (LOAD,)))
         folder_named = any(name in of_folder() for name in self.only)
         return [
             name
@@ -99,6 +104,7 @@ class SuiteRequest:
             **{each: {"--disk": self.disk} for each in of_folder()},
             "nccl": {"--nccl": self.nccl, "--nccl-tests": self.nccl_tests},
             "nccl_overlap": {"--nccl": self.nccl},
+            LOAD: {"--load-seconds": str(self.load_seconds or "")},
             **{each: {"--network": self.network} for each in ("tcp", "tcp_latency")},
         }
         options: list[tuple[str, ...]] = [(option, value) for option, value in given.get(name, {}).items() if value]
@@ -114,6 +120,9 @@ class SuiteRequest:
             options["gpus"] = list(self.gpus)
         if item["name"] in of_folder() and self.disk:
             options["dir"] = self.disk
+        if item["name"] == LOAD and self.load_seconds:
+            options["seconds"] = self.load_seconds
+            item = {**item, "seconds": self.load_seconds + LOAD_GRACE}
         if item["name"] in of_scope("collective") and self.nccl:
             options["nccl"] = self.nccl
         if item["name"] == "nccl" and self.nccl_tests:

@@ -40,6 +40,7 @@ DEFERRED = {
         "wants a cluster",
     ),
     r"nodetune guard manifests|helm|kubectl": ("tests/integration/test_kubernetes_guard.py", "wants a cluster"),
+    r"nodetune readmit|tar -xzf": (f"{SLURM}/test_readmit_slurm.py", "wants Slurm, and measures"),
     r"nodetune mcp": ("tests/integration/test_mcp.py", "waits for an agent"),
     r"pipx|sh nodetune-|tar xf nodetune-|ssh-keygen|sha256sum|\./nodetune\.pyz": (
         "tests/integration/test_release.py",

@@ -27,6 +27,7 @@ LAYERS = [
     {"__main__", "pytest_plugin"},
     {"cli"},
     {"report", "notify"},
+    {"readmit"},
     {"provision"},
     {"tune"},
     {"guard"},

@@ -20,20 +20,11 @@ def _suite(context: click.Context, _parameter: click.Parameter, typed: str | Non
     return typed or ("full" if context.params.get("only") else "quick")
 
 
-def _only(_context: click.Context, _parameter: click.Parameter, typed: tuple[str, ...]) -> tuple[str, ...]:
-    """Return known measurements, each once. Raise click.UsageError."""
-    from nodetune.verify import remote
-
-    known = remote.names() if typed else ()
-    for name in typed:
-        if name not in known:
-            raise click.UsageError(f"unknown measurement {text.plain(name)}: choose from {', '.join(known)}")
-    return tuple(dict.fromkeys(typed))
-
-
 def _required(context: click.Context, parameter: click.Parameter, typed: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names in lists with commas. Raise click.UsageError."""
-    return _only(context, parameter, tuple(name.strip() for each in typed for name in each.split(",")))
+    return cli_options.known_measurements(
+        context, parameter, tuple(name.strip() for each in typed for name in each.split(","))
+    )
 
 
 def _list(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
@@ -61,14 +52,7 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
     callback=_suite,
     help="Measurements to run. Default: quick; full with --only.",
 )
-@click.option(
-    "--only",
-    multiple=True,
-    is_eager=True,
-    callback=_only,
-    metavar="NAME",
-    help="Run only this measurement of the suite. May be repeated.",
-)
+@cli_options.only("Run only this measurement of the suite. May be repeated.")
 @click.option(
     "--require",
     multiple=True,
@@ -103,6 +87,7 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
 )
 @deprecated.alias("--together", "--multi-node", is_flag=True)
 @click.option("--multi-node", is_flag=True, help="Run NCCL across all hosts instead of within each host.")
+@cli_options.load_seconds(SuiteRequest)
 @cli_options.nccl
 @click.option("--nccl-tests", default="", metavar="DIR", help="Folder on the hosts with nccl-tests binaries to use.")
 @cli_options.environment("Set an environment variable for the measurements, such as NCCL_…")

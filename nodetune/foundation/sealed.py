@@ -1,0 +1,63 @@
+"""Several documents as one file: a tar.gz with SHA256SUMS, which ssh-keygen signs if there is a key.
+
+To check it: unpack it, then `ssh-keygen -Y verify -f signers -I NAME -n file -s SHA256SUMS.sig < SHA256SUMS` and
+`sha256sum -c SHA256SUMS`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import subprocess
+import tarfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from nodetune.foundation import UserError, file_io, text
+
+SUMS, SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
+NAMESPACE = "file"
+SIGN_SECONDS = 120.0
+"""An agent may ask its user."""
+
+
+class SigningError(UserError):
+    """The key cannot sign; one line."""
+
+
+def write(path: Path, files: Mapping[str, str], key: Path | None = None) -> None:
+    """Write the archive, whole or not at all. Its files are in a folder of its name. Raise SigningError, OSError."""
+    contents = {name: content.encode("utf-8", "backslashreplace") for name, content in files.items()}
+    sums = "".join(f"{hashlib.sha256(each).hexdigest()}  {name}\n" for name, each in sorted(contents.items())).encode()
+    contents[SUMS] = sums
+    if key:
+        contents[SIGNATURE] = signature(sums, key)
+    file_io.write_bytes(path, _packed(path.name.partition(".tar")[0], contents))
+
+
+def signature(data: bytes, key: Path) -> bytes:
+    """Return the signature of data by a private key, or by a public one whose private key an agent has. Raise SigningError."""
+    words = ["ssh-keygen", "-Y", "sign", "-q", "-n", NAMESPACE, "-f", str(key)]
+    try:
+        done = subprocess.run(words, input=data, capture_output=True, check=False, timeout=SIGN_SECONDS)
+    except FileNotFoundError:
+        raise SigningError("ssh-keygen not found: install the OpenSSH client, or leave --key out") from None
+    except subprocess.TimeoutExpired:
+        raise SigningError(f"--key {key}: ssh-keygen did not sign within {SIGN_SECONDS:.0f} s") from None
+    if done.returncode or not done.stdout:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        why = text.plain(said[0], 200) if said else "failed without a message"
+        raise SigningError(f"--key {key}: ssh-keygen: {why}")
+    return done.stdout
+
+
+def _packed(folder: str, contents: Mapping[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with gzip.GzipFile("", "wb", 6, packed) as stream, tarfile.open(fileobj=stream, mode="w") as archive:
+        for name, content in sorted(contents.items()):
+            entry = tarfile.TarInfo(f"{folder}/{name}")
+            entry.size, entry.mtime, entry.mode = len(content), int(time.time()), 0o644
+            archive.addfile(entry, io.BytesIO(content))
+    return packed.getvalue()

@@ -1,0 +1,111 @@
+"""Which parts of a host were exchanged, by their serial numbers: against earlier facts, or by what a history saw. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from nodetune.api.model import Each, HostFacts, Unread, Value
+from nodetune.foundation import text
+from nodetune.history.points import Change
+
+SERIALS = {"gpu.serial": "GPU", "block.serial": "NVMe drive", "rdma.guid": "NIC", "memory.serial": "memory module"}
+"""Facts with a serial number for each part, and the kind of the parts."""
+
+LONGEST = 80
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A part in its place. Empty: there was none, or there is none now."""
+
+    kind: str
+    place: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.place}: {self.before or 'none'} → {self.after or 'none'}"
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """The parts that were exchanged. `parts`: those that were compared (None: a history knows only changes).
+
+    `unread`: kinds that were there and cannot be read now, with the reason.
+    """
+
+    exchanges: tuple[Exchange, ...] = ()
+    parts: int | None = None
+    unread: Mapping[str, str] | None = None
+
+    @property
+    def gone(self) -> list[Exchange]:
+        """Parts without a successor."""
+        return [each for each in self.exchanges if not each.after]
+
+
+def against(before: HostFacts, after: HostFacts) -> Inventory:
+    """Compare the serial numbers of the parts of a host before and after."""
+    exchanges: list[Exchange] = []
+    unread, parts = {}, 0
+    for fact, kind in SERIALS.items():
+        old, new = _serials(before, fact), _serials(after, fact)
+        problem = _unread(after, fact) if old else ""
+        if problem:
+            unread[kind] = problem
+            continue
+        parts += len({*old.values(), *new.values()})
+        exchanges += _between(kind, old, new)
+    return Inventory(tuple(exchanges), parts, unread)
+
+
+def by_history(changes: Iterable[Change]) -> Inventory:
+    """Return what a history saw changing: the first number of each place against its last."""
+    old: dict[str, dict[str, str]] = {kind: {} for kind in SERIALS.values()}
+    new: dict[str, dict[str, str]] = {kind: {} for kind in SERIALS.values()}
+    for each in changes:
+        fact, _, place = each.leaf.partition("/")
+        if fact in SERIALS and place:
+            name = text.plain(place, LONGEST)
+            old[SERIALS[fact]].setdefault(name, _named(each.before))
+            new[SERIALS[fact]][name] = _named(each.after)
+    return Inventory(tuple(each for kind, before in old.items() for each in _between(kind, before, new[kind])))
+
+
+def _between(kind: str, old: Mapping[str, str], new: Mapping[str, str]) -> list[Exchange]:
+    """Compare by serial numbers: a part that is only in another place, as GPUs are when one is lost, is not exchanged."""
+    lost = {place: old[place] for place in sorted(old, key=_in_order) if old[place] not in new.values()}
+    came = {place: new[place] for place in sorted(new, key=_in_order) if new[place] not in old.values()}
+    left, right = ([place for place in each if not (place in lost and place in came)] for each in (lost, came))
+    pairs = [*((place, place) for place in lost if place in came), *zip_longest(left, right, fillvalue="")]
+    return [
+        Exchange(kind, there or here, lost.get(here, ""), came.get(there, ""))
+        for here, there in pairs
+        if lost.get(here) or came.get(there)  # a place that was empty, in a history
+    ]
+
+
+def _serials(facts: HostFacts, fact: str) -> dict[str, str]:
+    found = facts.facts.get(fact)
+    of = found.of if isinstance(found, Each) else {}
+    named = {text.plain(place, LONGEST): _named(one.value) for place, one in of.items() if isinstance(one, Value)}
+    return {place: serial for place, serial in named.items() if serial}
+
+
+def _named(value: object) -> str:
+    return text.plain(value, LONGEST) if value not in (None, "") else ""
+
+
+def _unread(facts: HostFacts, fact: str) -> str:
+    """Return why serial numbers cannot be read now; empty if they can, or if there are none."""
+    found = facts.facts.get(fact, Unread("not collected"))
+    every = [found, *found.of.values()] if isinstance(found, Each) else [found]
+    return next((text.plain(each.reason, 120) for each in every if isinstance(each, Unread)), "")
+
+
+def _in_order(place: str) -> tuple[str, int]:
+    stem = place.rstrip("0123456789")
+    number = place[len(stem) :]
+    return stem, int(number) if number else -1

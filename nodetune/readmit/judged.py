@@ -1,0 +1,90 @@
+"""From the results of other stages to those of a readmission: unknown, unmeasured and unproven never let a host back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nodetune.api.model import HostResult
+from nodetune.audit.remembered import Remembered
+from nodetune.foundation import text
+from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, TOO_SLOW
+from nodetune.foundation.stage_output import Show
+from nodetune.history.history import History
+from nodetune.history.points import Change
+from nodetune.provision import results as stage_results
+from nodetune.provision.record import DONE, StageResult, failed
+from nodetune.readmit.exchanged import Inventory
+from nodetune.verify.find_slow import document, words
+from nodetune.verify.find_slow.run import SlowSearch
+from nodetune.verify.model import PASS
+from nodetune.verify.run import HostVerification
+from nodetune.verify.suites import LOAD
+from nodetune.verify.unproven import lacking, skipped
+
+MOST_NAMED = 8
+
+
+def remembered(history: str, result: HostResult, show: Show) -> HostResult:
+    """Keep the look of an audit in the history, if there is one."""
+    if not history or result.facts is None:
+        return result
+    with Remembered(history, show) as kept:
+        return kept.told([kept.taken(replace(result, look=kept.look_of(result.facts)))])[0]
+
+
+def changes(history: str, host: str, since: float) -> list[Change]:
+    """Return what a history saw changing on a host. Raise HistoryError."""
+    with History(history, make=False) as known:
+        return known.changes(host, since) if host in known.hosts() else []
+
+
+def inventory(found: Inventory) -> StageResult:
+    """Judge what was exchanged: a part that is gone is missing."""
+    if found.gone:
+        gone = ", ".join(f"{each.kind} {each.place} ({each.before})" for each in found.gone[:MOST_NAMED])
+        return failed(f"gone: {gone}", FINDINGS)
+    if found.unread:
+        kind, why = next(iter(found.unread.items()))
+        return failed(f"serial numbers of the {kind}s cannot be read now: {why}", INCOMPLETE)
+    if found.parts == 0:
+        return failed("no serial number could be compared: root can read them (-b)", INCOMPLETE)
+    told = "; ".join(map(str, found.exchanges[:MOST_NAMED])) or "no part was exchanged"
+    return StageResult(
+        DONE, f"{text.count(len(found.exchanges), 'part')} exchanged: {told}" if found.exchanges else told
+    )
+
+
+def proved(measured: HostVerification) -> StageResult:
+    """Judge figures: all as expected, one of them at least compared with something, and the GPUs measured under load."""
+    came = stage_results.proved(measured)
+    if came.code == TOO_SLOW or measured.state != "ok":
+        return came
+    left = skipped(measured)
+    if left:
+        return failed(f"{left[0].measurement} was not measured: {left[0].reason}", INCOMPLETE)
+    if not came.ok:
+        return came
+    lost = lacking([measured], [LOAD]) if measured.machine.most_gpus else []
+    if lost and not any(each.figure.measurement == LOAD for each in measured.verdicts):
+        return failed(lost[0], INCOMPLETE)
+    if not any(each.status == PASS for each in measured.verdicts):
+        return failed(f"{came.message}: no figure has something to be compared with: --baseline", INCOMPLETE)
+    return came
+
+
+def compared(search: SlowSearch, host: str) -> StageResult:
+    """Judge a search: the host, or a path of it, must not be named, nor anything left open."""
+    named = [words.name(each.part, search.fleet) for each in search.result.culprits]
+    named += [f"{each.host} {each.subject}" for each in search.stragglers]
+    code = document.exit_code(search)
+    if named:
+        mine = [host in search.hosts(each.part) for each in search.result.culprits]
+        own = any(mine) or any(each.host == host for each in search.stragglers)
+        return failed(f"slow: {', '.join(named[:MOST_NAMED])}", code if own else INCOMPLETE)
+    lost = [f"{each.host} {each.state}: {each.message}" for each in search.unreached]
+    if lost:
+        return failed(f"not compared: {lost[0]}", INCOMPLETE)
+    if code:
+        why = "undecided" if search.result.doubts else "the hosts as one are short" if search.left else "no proof run"
+        return failed(f"{why}: see find-slow.json", code)
+    return StageResult(DONE, f"with {', '.join(name for name in search.fleet.nodes if name != host)}")

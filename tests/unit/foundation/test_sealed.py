@@ -1,0 +1,62 @@
+"""Several documents as one file with checksums and a signature, checked with the tools that the docs name."""
+
+import shutil
+import subprocess
+import tarfile
+
+import pytest
+
+from nodetune.foundation import sealed
+
+FILES = {"summary.txt": "gpu017 is well\n", "facts.json": "{}\n"}
+needs_ssh_keygen = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="no ssh-keygen here")
+
+
+def unpacked(path, into):
+    with tarfile.open(path) as archive:
+        archive.extractall(into, filter="data")
+    return into / path.name.removesuffix(".tar.gz")
+
+
+def made_key(folder, passphrase=""):
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-f", folder / "key"], check=True)
+    return folder / "key"
+
+
+def succeeds(folder, *words, **more):
+    return subprocess.run(words, cwd=folder, capture_output=True, check=False, **more).returncode == 0
+
+
+def test_sha256sum_finds_a_file_that_was_changed(tmp_path):
+    sealed.write(tmp_path / "proof.tar.gz", FILES)
+    folder = unpacked(tmp_path / "proof.tar.gz", tmp_path / "out")
+    assert sorted(each.name for each in folder.iterdir()) == ["SHA256SUMS", "facts.json", "summary.txt"]
+    assert succeeds(folder, "sha256sum", "-c", sealed.SUMS)
+    (folder / "facts.json").write_text("{ }\n")
+    assert not succeeds(folder, "sha256sum", "-c", sealed.SUMS)
+
+
+@needs_ssh_keygen
+def test_ssh_keygen_finds_other_checksums_and_another_key(tmp_path):
+    key = made_key(tmp_path)
+    sealed.write(tmp_path / "proof.tar.gz", FILES, key)
+    folder = unpacked(tmp_path / "proof.tar.gz", tmp_path / "out")
+    signers = tmp_path / "signers"
+    signers.write_text(f"ops {key.with_suffix('.pub').read_text()}")
+    check = ("ssh-keygen", "-Y", "verify", "-f", signers, "-I", "ops", "-n", "file", "-s", sealed.SIGNATURE)
+    sums = (folder / sealed.SUMS).read_bytes()
+    assert succeeds(folder, *check, input=sums)
+    assert not succeeds(folder, *check, input=sums + b"x")
+    (tmp_path / "other").mkdir()
+    signers.write_text(f"ops {made_key(tmp_path / 'other').with_suffix('.pub').read_text()}")
+    assert not succeeds(folder, *check, input=sums)
+
+
+@needs_ssh_keygen
+def test_a_key_that_cannot_sign_is_one_line_and_leaves_no_file(tmp_path):
+    (tmp_path / "key").write_text("not a key\n")
+    with pytest.raises(sealed.SigningError) as told:
+        sealed.write(tmp_path / "proof.tar.gz", FILES, tmp_path / "key")
+    assert str(told.value).startswith(f"--key {tmp_path / 'key'}: ssh-keygen: ")
+    assert "\n" not in str(told.value)
+    assert not (tmp_path / "proof.tar.gz").exists()

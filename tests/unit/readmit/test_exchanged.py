@@ -1,0 +1,81 @@
+"""Which parts of a host were exchanged, by their serial numbers."""
+
+import pytest
+
+from nodetune.api.model import Each, HostFacts, Unread, Value
+from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
+from nodetune.history.points import Change
+from nodetune.readmit import exchanged, judged
+
+
+def facts(**serials):
+    """Facts with serial numbers: gpu={"GPU0": "1"}; a text is why they cannot be read."""
+    names = {"gpu": "gpu.serial", "nvme": "block.serial", "nic": "rdma.guid", "dimm": "memory.serial"}
+    read = {
+        names[kind]: Unread(of) if isinstance(of, str) else Each({place: Value(serial) for place, serial in of.items()})
+        for kind, of in serials.items()
+    }
+    return HostFacts("gpu1", read)
+
+
+TWO = {"GPU0": "1650", "GPU1": "1651"}
+
+
+def compared(before, after):
+    return judged.inventory(exchanged.against(before, after))
+
+
+def test_an_exchanged_part_is_named_by_both_numbers():
+    found = compared(facts(gpu=TWO), facts(gpu={**TWO, "GPU1": "1700"}))
+    assert (found.code, found.message) == (OK, "1 part exchanged: GPU GPU1: 1651 → 1700")
+
+
+def test_the_same_parts_are_no_exchange():
+    assert compared(facts(gpu=TWO, nvme={"nvme0n1": "S1"}), facts(gpu=TWO, nvme={"nvme0n1": "S1"})).message == (
+        "no part was exchanged"
+    )
+
+
+def test_a_part_that_is_gone_keeps_the_host():
+    found = compared(facts(gpu=TWO), facts(gpu={"GPU0": "1650"}))
+    assert (found.ok, found.code, found.message) == (False, FINDINGS, "gone: GPU GPU1 (1651)")
+
+
+def test_a_part_in_another_place_is_not_exchanged():
+    assert compared(facts(gpu=TWO), facts(gpu={"GPU0": "1651", "GPU1": "1650"})).message == "no part was exchanged"
+    found = compared(facts(gpu=TWO), facts(gpu={"GPU0": "1651"}))
+    assert found.message == "gone: GPU GPU0 (1650)", "the numbers of GPUs move when one is lost"
+    found = compared(facts(gpu=TWO), facts(gpu={"GPU0": "1651", "GPU1": "1700"}))
+    assert found.message == "1 part exchanged: GPU GPU1: 1650 → 1700"
+
+
+def test_a_new_part_is_named_with_none_before():
+    found = compared(facts(dimm={"A1": "x"}), facts(dimm={"A1": "x", "A2": "y"}))
+    assert found.message == "1 part exchanged: memory module A2: none → y"
+
+
+def test_numbers_that_cannot_be_read_now_keep_the_host():
+    found = compared(facts(gpu=TWO, dimm={"A1": "x"}), facts(gpu=TWO, dimm="permission denied"))
+    assert (found.ok, found.code) == (False, INCOMPLETE)
+    assert found.message == "serial numbers of the memory modules cannot be read now: permission denied"
+
+
+@pytest.mark.parametrize("before", [facts(), facts(gpu="no root")])
+def test_nothing_to_compare_is_unknown(before):
+    assert compared(before, facts()).code == INCOMPLETE
+
+
+def test_serial_numbers_of_a_host_are_made_safe():
+    (found,) = exchanged.against(facts(gpu={"GPU0": "a\x1b[31m"}), facts(gpu={"GPU0": "b"})).exchanges
+    assert "\x1b" not in str(found)
+
+
+def test_a_history_gives_the_first_and_the_last_number():
+    changes = [
+        Change(1, "gpu.serial/GPU3", "1", "2"),
+        Change(2, "gpu.serial/GPU3", "2", "3"),
+        Change(2, "sysctl.vm.swappiness", 60, 1),
+        Change(3, "rdma.guid/mlx5_0", "a", "b"),
+        Change(4, "rdma.guid/mlx5_0", "b", "a"),
+    ]
+    assert [str(each) for each in exchanged.by_history(changes).exchanges] == ["GPU GPU3: 1 → 3"]
