@@ -46,6 +46,8 @@ DEFERRED = {
         "tests/integration/test_release.py",
         "wants a release, which takes minutes",
     ),
+    r"python packaging/": ("tests/integration/test_node_packages.py", "wants a checkout"),
+    r".*--notify ": ("tests/integration/test_notify_alertmanager.py", "wants a receiver"),
     r"sudo|python -m tests\.machines|rm -r ~": (f"{MACHINES}/test_short_story.py", "starts virtual machines"),
     r"pytest|pip install": ("tests/unit/pytest_plugin", "installs packages; a test of pytest runs the plugin"),
     r"eval|nodetune completion": ("tests/unit/cli/test_completion.py", "changes the shell"),
