@@ -23,7 +23,7 @@ HEADINGS = {
     "Saved facts": "cache max_age",
     "Comparison": "cohort reference no_compare baseline save_baseline compare",
     "NCCL": "multi_node nccl nccl_tests env",
-    "Report": "against group_by fail_on previous measurements files export scheduler_diff",
+    "Report": "against group_by fail_on previous measurements notify files export scheduler_diff",
     "Nodes and batches": "drain reboot_wait drain_wait assume_drained batch canary max_failures",
     "Messages and records": "verbose quiet progress runs_folder history",
 }
