@@ -13,7 +13,7 @@ from nodetune.guard.node import cache, records
 from nodetune.guard.node.job import Job
 
 RUN, HOLD, INCONCLUSIVE = 0, 1, 3
-DOING = ("prolog", "epilog", "health", "show", "looks", "report", "clear", "pod")
+DOING = ("prolog", "epilog", "health", "show", "look", "looks", "report", "clear", "pod")
 GIVEN = {
     "policy": "/etc/nodetune/guard.json",
     "run": "/run/nodetune/guard",

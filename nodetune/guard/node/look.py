@@ -1,0 +1,22 @@
+"""One look at the whole node, printed as JSON, for a program on the node that decides by itself. Nothing is drained."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from nodetune.guard.node import looks, records
+from nodetune.guard.node.main import RUN
+
+if TYPE_CHECKING:
+    from nodetune.guard.node.job import Job
+    from nodetune.guard.node.main import Arguments
+
+
+def run(asked: Arguments, job: Job) -> int:
+    """Print it. Raise OSError."""
+    records.prepare(asked.run)
+    sys.stdout.write(json.dumps(looks.look(asked, job.node)) + "\n")
+    sys.stdout.flush()
+    return RUN

@@ -1,0 +1,1 @@
+"""The guard's verdict for programs on the node that ask for it."""
