@@ -17,7 +17,7 @@ LOOKS = ((6, 0.00109), (10, 0.00391))
 that selected the finalist do not count."""
 
 PAIRED = 8
-"""From so many runs on, both sides are compared pair by pair: what slows a pair, such as another clock, slows both. Fewer
+"""From this number of runs on, both sides are compared pair by pair: what slows a pair, such as another clock, slows both. Fewer
 pairs cannot reach the level."""
 
 RUNS = LOOKS[-1][0]

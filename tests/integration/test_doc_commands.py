@@ -30,7 +30,7 @@ DEFERRED = {
         "tests/integration/test_measuring_ssh.py",
         "measures for minutes",
     ),
-    r"nodetune tune (nccl|gpu)": ("tests/unit/cli/test_tune_nccl.py", "wants GPUs: simulated ones"),
+    r"nodetune tune (nccl|gpu|check)": ("tests/unit/cli/test_tune_nccl.py", "wants GPUs: simulated ones"),
     r".* -[il] '?gpu[\[0-9]": ("tests/integration/test_logins.py", "names hosts that are not here"),
     r"nodetune history \S+ gpu\.": ("tests/unit/cli/test_history.py", "wants a GPU that two audits have seen"),
     r"make|\. \.venv": (".ci/wheel", "sets up a checkout: CI does this first"),

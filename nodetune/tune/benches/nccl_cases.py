@@ -122,7 +122,7 @@ class NcclRequest:
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What another tuning of the same must ask for, as JSON data."""
+        """The request as JSON data, for a later check."""
         several = {"sizes": self.sizes, "collectives": self.collectives, "gpus": self.gpus}
         return {**{name: list(each) for name, each in several.items()}, "env": dict(self.env), "nccl": self.nccl}
 

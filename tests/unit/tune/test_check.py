@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from nodetune.foundation import UserError
-from nodetune.tune import check, document, study
+from nodetune.tune import document, study
+from nodetune.tune.benches import nccl_check as check
 from nodetune.tune.benches import nccl_space
 from tests.support.nccl_host import Host, noisy
 

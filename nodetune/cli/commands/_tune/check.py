@@ -11,7 +11,7 @@ from nodetune.foundation import text
 from nodetune.remote.selected_hosts import selected_hosts
 from nodetune.tune.benches.nccl import NcclBench
 from nodetune.tune.benches.nccl_cases import NcclRequest
-from nodetune.tune.check import CheckRequest, check
+from nodetune.tune.benches.nccl_check import CheckRequest, check
 from nodetune.verify.verify_hosts import measure_by
 
 

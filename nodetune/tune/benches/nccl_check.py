@@ -53,7 +53,7 @@ class Checked:
 
     @property
     def code(self) -> int:
-        """0 if it still pays and nothing else has changed, 1 if not, 3 if it is not known."""
+        """0 if it still pays and nothing else has changed, 1 if not, 3 if it is undecided."""
         if self.state == GONE or self.stale:
             return FINDINGS
         return OK if self.state == PAYS else INCOMPLETE
@@ -105,7 +105,7 @@ def _refuse_what_is_set(bench: NcclBench, setting: Setting, wanted: NcclRequest)
     """Raise UserError if a host has set a variable whose own default cannot be asked for."""
     held = [name for name, _ in setting if name in bench.survey.set and name not in wanted.env]
     if held:
-        raise UserError(f"{held[0]} is set on the hosts, and has no value that means NCCL's default: take it out first")
+        raise UserError(f"{held[0]} is set on the hosts, and has no value that means NCCL's default: remove it first")
 
 
 def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -114,8 +114,8 @@ def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
             yield f"{name} {_value(now.get(key))}, tuned with {_value(before.get(key))}"
 
 
-def _value(given: Any) -> str:
-    several = given if isinstance(given, list) else [given]
+def _value(seen: Any) -> str:
+    several = seen if isinstance(seen, list) else [seen]
     return text.plain(", ".join(str(each) for each in several if each not in (None, "")) or "unknown", 100)
 
 
