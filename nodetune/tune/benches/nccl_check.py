@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +12,7 @@ from typing import Any
 
 from nodetune.foundation import UserError, text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
-from nodetune.foundation.request import built
+from nodetune.foundation.request import RequestError, built
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.tune import confirm, document, headline, space, study
 from nodetune.tune.benches import nccl_space
@@ -67,9 +68,13 @@ def check(request: CheckRequest, make: Callable[[NcclRequest], NcclBench]) -> Ch
     setting: Setting = tuple(sorted(found["setting"].items()))
     try:
         wanted = _request(found["provenance"], setting, request)
+    except (KeyError, TypeError, ValueError, AttributeError, RequestError):
+        raise UserError(f"{request.file}: damaged: its provenance does not say how it was tuned: tune again") from None
+    try:
         bench = make(wanted)
         _refuse_what_is_set(bench, setting, wanted)
-        stale = tuple(_changed(found["provenance"], bench.provenance()))
+        now = json.loads(json.dumps(bench.provenance()))
+        stale = tuple(_changed(found["provenance"], now))
         state, reason = _measured(bench, setting, request.budget)
     except BenchError as problem:
         raise UserError(str(problem)) from None
@@ -116,6 +121,7 @@ def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
 
 def _value(seen: Any) -> str:
     several = seen if isinstance(seen, list) else [seen]
+    several = [value for each in several for value in (each.values() if isinstance(each, dict) else [each])]
     return text.plain(", ".join(str(each) for each in several if each not in (None, "")) or "unknown", 100)
 
 

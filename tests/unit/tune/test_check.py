@@ -89,6 +89,15 @@ def test_what_no_value_undoes_is_asked_to_be_taken_out(host, tuned, monkeypatch)
         checked(host, tuned)
 
 
+@pytest.mark.parametrize("damage", [{"ratio": "x"}, {"asked": 7}, {"hosts": 1}])
+def test_a_damaged_provenance_is_one_line(host, tuned, damage):
+    data = json.loads(tuned.read_text())
+    data["provenance"] |= damage
+    tuned.write_text(json.dumps(data))
+    with pytest.raises(UserError, match="damaged: its provenance"):
+        checked(host, tuned)
+
+
 def test_a_tuning_that_accepted_nothing_is_refused_in_one_line(host):
     with pytest.raises(
         UserError, match="a result of nccl: nothing better: give a result of nodetune tune nccl that accepted"
