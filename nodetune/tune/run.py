@@ -11,11 +11,12 @@ from typing import Any, TextIO
 
 from nodetune.foundation import UserError, file_io, text
 from nodetune.foundation.exit_codes import INCOMPLETE, INTERRUPTED, OK
-from nodetune.foundation.stage_output import Show
+from nodetune.foundation.stage_output import Phase, Show
 from nodetune.tune import confirm, document, search, space, study
 from nodetune.tune.journal import Journal, JournalError
 from nodetune.tune.model import Bench, BenchError, Trial
 from nodetune.tune.request import StudyRequest
+from nodetune.tune.trials import Tell
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,12 @@ class Tuned:
         return INTERRUPTED if self.document and self.document["state"] == study.STOPPED else INCOMPLETE
 
 
-def run(
-    request: StudyRequest, subject: str, make: Callable[[], Bench], tell: Callable[[str, Trial], None], show: Show
-) -> Tuned:
-    """Tune what `make` returns. `tell` receives each trial. Raise UserError before anything is measured."""
+STAGES = 2
+"""Screening and confirmation."""
+
+
+def run(request: StudyRequest, subject: str, make: Callable[[], Bench], show: Show) -> Tuned:
+    """Tune what `make` returns. Raise UserError before anything is measured."""
     saved = request.file(subject)
     site, trials = saved.with_suffix(".site.yml"), saved.with_name(f"{saved.name}.trials")
     _refuse_to_overwrite((saved, site), trials, resume=request.resume)
@@ -57,7 +60,10 @@ def run(
     except (BenchError, JournalError) as problem:
         raise UserError(str(problem)) from None
     try:
-        outcome = study.tune(bench, request.budget, known=list(journal.known), keep=journal.append, tell=tell)
+        with show.phase("tune", 1, request.budget, STAGES) as phase:
+            tell = _telling(phase, subject)
+            outcome = study.tune(bench, request.budget, known=list(journal.known), keep=journal.append, tell=tell)
+            phase.done(subject, "ok" if outcome.state in (study.ACCEPTED, study.NOTHING) else outcome.state)
     except (BenchError, JournalError) as problem:
         return _kept(Tuned(saved, trials, journal.count, problem=str(problem)), show)
     finally:
@@ -65,6 +71,20 @@ def run(
     found = document.document(bench, outcome, request.budget)
     proposed = site if found["state"] == study.ACCEPTED and found["proposal"] else None
     return _kept(Tuned(saved, trials, len(found["trials"]), found, site=proposed), show)
+
+
+def _telling(phase: Phase, subject: str) -> Tell:
+    """Return what shows each trial as a step, and the first of its kind as a stage."""
+    begun: set[str] = set()
+
+    def tell(stage: str, trial: Trial) -> None:
+        if stage not in begun:
+            begun.add(stage)
+            phase.stage(stage, 1)
+        state = trial.banned or trial.failed or trial.disturbed
+        phase.step(subject, f"{space.in_words(dict(trial.setting))}{': ' + text.plain(state, 100) if state else ''}")
+
+    return tell
 
 
 def _kept(tuned: Tuned, show: Show) -> Tuned:

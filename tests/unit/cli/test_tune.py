@@ -135,6 +135,18 @@ def test_nothing_better_is_a_result_with_exit_0():
     assert not Path("tuning-nccl.site.yml").exists()
 
 
+def test_progress_tells_programs_of_each_stage():
+    code, result = tune("--progress", "json")
+    events = [json.loads(line) for line in result.stderr.splitlines() if line.startswith("{")]
+    for each in events:
+        jsonschema.validate(each, json.loads(paths.bundled("data/schemas").joinpath("progress.json").read_text()))
+    assert code == 0
+    assert [(each["event"], each["phase"]) for each in events] == [
+        (event, "tune") for event in ("started", "stage", "stage", "host", "finished")
+    ]
+    assert [each["stage"] for each in events if each["event"] == "stage"] == ["screening", "confirmation"]
+
+
 def test_ctrl_c_keeps_the_trials_and_resume_continues():
     code, result = tune(after=12)
     assert code == 130, result.output

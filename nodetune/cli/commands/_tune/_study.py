@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +17,8 @@ from nodetune.cli.terminal import Terminal
 from nodetune.foundation import json_document, text
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.tune import run as tuning
-from nodetune.tune import space, study
-from nodetune.tune.model import Bench, Trial
+from nodetune.tune import study
+from nodetune.tune.model import Bench
 from nodetune.tune.request import StudyRequest
 
 options = stack(
@@ -39,6 +38,7 @@ options = stack(
         metavar="TIME",
         help="Maximum time to measure (90s, 20m, 2h).",
     ),
+    verbosity.progress_option,
 )
 """The options that every subject has."""
 
@@ -52,7 +52,7 @@ def run(
     output: Path | None,
 ) -> int:
     """Tune and print the result. Return the exit code."""
-    tuned = tuning.run(request, subject, make, _tell, Terminal())
+    tuned = tuning.run(request, subject, make, Terminal())
     if tuned.document is None:
         click.echo(f"nodetune: {tuned.problem}", err=True)
     else:
@@ -91,13 +91,3 @@ def _say_next(found: Mapping[str, Any], site: Path | None, connection: Connectio
         hosts = " ".join(str(host) for host in found["provenance"].get("hosts", ()))
         click.echo(f"\nproposal: {site} (add it to the site file of these hosts: {text.plain(hosts, 200)})", err=True)
         verbosity.note(f"nodetune plan {words}     what it changes; then apply, verify, and rollback if needed")
-
-
-def _tell(phase: str, trial: Trial) -> None:
-    """Say on the terminal which trial ended. Nothing in a log: there it would be thousands of lines."""
-    if not sys.stderr.isatty() or verbosity.is_quiet():
-        return
-    state = trial.banned or trial.failed or trial.disturbed
-    click.echo(
-        f"{phase}: {space.in_words(dict(trial.setting))}{': ' + text.plain(state, 100) if state else ''}", err=True
-    )
