@@ -38,7 +38,7 @@ SMALL = {
     "most": 3,
     "metrics": ["hbm_read", "bf16"],
 }
-NAMES = ("gemm", "gpu_copy", "gpu_latency", "gpu_load", "gpu_memory", "gpu_p2p", "roofline")
+NAMES = ("gemm", "gpu_copy", "gpu_latency", "gpu_load", "gpu_memory", "gpu_overlap", "gpu_p2p", "roofline")
 READS = ["hbm_read", "l2_read", "hbm_latency", "l2_latency"]
 
 
@@ -80,6 +80,16 @@ def test_copies_are_counted_each_way_and_both_ways_together(run):
         assert found["h2d", gpu] == pytest.approx(55)
         assert found["d2h", gpu] == pytest.approx(54)
         assert found["both", gpu] == pytest.approx(2 * 54), "over when the slower direction is"
+
+
+def test_copies_of_ordinary_memory_and_during_products_are_told(run):
+    records = run("gpu_overlap")
+    found = figures(records)
+    assert {metric for metric, _ in found} == {"pageable_h2d", "pageable_d2h", "copy_overlapped", "bf16_overlapped"}
+    for gpu in ("GPU0", "GPU1"):
+        assert min(found["pageable_h2d", gpu], found["pageable_d2h", gpu]) > 0
+        assert found["copy_overlapped", gpu] == pytest.approx(100, rel=1e-3), "streams of the substitute never wait"
+        assert found["bf16_overlapped", gpu] == pytest.approx(100, rel=1e-3)
 
 
 def test_all_gpus_at_once_are_records_of_their_own(run):
