@@ -6,7 +6,8 @@ How: one thread a core, pinned, its buffers touched first on the node under test
 places) in huge pages where the kernel gives them; together many times the size of the last cache, and at most a quarter
 of the node's free memory. All threads copy at once for SECONDS_A_SAMPLE; the sum of their rates is a sample.
 Statistic: the median of the repeats. metric `local`: all cores and one; `remote`: CPUs of one node, memory of another
-(the full suite: every pair of nodes, both ways; otherwise each node and the next).
+(the full suite: every pair of nodes, both ways; otherwise each node and the next); `far_share`: `remote` in % of what the
+memory gives its own node.
 Manually: likwid-bench -t copy_mem -w M0:4GB, or STREAM's Copy with one pinned thread a core.
 """
 
@@ -40,13 +41,16 @@ def measure(options, report):
     layout = numa.nodes()
     nodes = [node for node in options.get("nodes") or sorted(layout) if node in layout]
     repeats = int(options.get("repeats", 5))
+    near = {}
     for node in nodes:
         cpus = _cpus(layout[node], options)
-        _one(report, "local", node, node, cpus, repeats)
+        near[node] = _one(report, "local", node, node, cpus, repeats)
         if len(cpus) > 1:
             _one(report, "local_one_thread", node, node, cpus[:1], repeats)
     for here, there in far_pairs(nodes, options.get("remote", "ring")):
-        _one(report, "remote", here, there, _cpus(layout[here], options), repeats)
+        far = _one(report, "remote", here, there, _cpus(layout[here], options), repeats)
+        if far and near.get(there):
+            report.result(pair(here, there), [100.0 * far / near[there]], "%", metric="far_share", local=False)
 
 
 def far_pairs(nodes, which):
@@ -63,8 +67,14 @@ def _cpus(cpus, options):
     return first[: int(options["threads"])] if options.get("threads") else first
 
 
+def pair(here, there):
+    """Return the subject: CPUs of a node with its own memory, or with that of another."""
+    return "node{}".format(here) if here == there else "node{}→node{}".format(here, there)
+
+
 def _one(report, metric, node, memory, cpus, repeats):
-    subject = "node{}".format(node) if node == memory else "node{}→node{}".format(node, memory)
+    """Report a figure and return its median; None if it failed."""
+    subject = pair(node, memory)
     report.step("{} with {} threads".format(subject, len(cpus)))
     try:
         size = buffer_size(len(cpus), numa.free_bytes(memory), last_cache(cpus))
@@ -73,7 +83,7 @@ def _one(report, metric, node, memory, cpus, repeats):
         crew.finish()
     except (reporting.MeasurementError, OSError) as problem:
         report.failed(getattr(problem, "strerror", None) or str(problem), subject, metric)
-        return
+        return None
     report.result(
         subject,
         samples,
@@ -86,6 +96,7 @@ def _one(report, metric, node, memory, cpus, repeats):
         distance=numa.distance(node, memory),
         checked=True,
     )
+    return sorted(samples)[len(samples) // 2]
 
 
 def buffer_size(threads, free, cache):

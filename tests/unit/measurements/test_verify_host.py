@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,15 @@ def test_remote_memory_is_measured_and_all_pairs_on_demand():
     assert memory.far_pairs([0, 1], "ring") == [(0, 1), (1, 0)]
     assert memory.far_pairs([0], "ring") == memory.far_pairs([], "ring") == memory.far_pairs([0, 1], "none") == []
     assert len(memory.far_pairs([0, 1, 2, 3], "all")) == 12
+
+
+def test_far_memory_is_also_a_share_of_what_it_gives_near(monkeypatch):
+    rates, figures = {(0, 0): 200.0, (1, 1): 180.0, (0, 1): 90.0, (1, 0): None}, []
+    monkeypatch.setattr(memory.numa, "nodes", lambda: {0: [0], 1: [1]})
+    monkeypatch.setattr(memory, "_one", lambda _report, _metric, node, there, *_: rates[node, there])
+    report = types.SimpleNamespace(result=lambda *figure, **about: figures.append((figure, about["metric"])))
+    memory.measure({}, report)
+    assert figures == [(("node0→node1", [50.0], "%"), "far_share")], "the way that failed has no share"
 
 
 def test_a_buffer_is_memory_to_which_the_kernel_gives_huge_pages():
