@@ -130,7 +130,7 @@ def test_memory_is_measured_on_each_node_and_across(two, records):
         found = figures({machine.name: records[machine.name]}, "memory")
         assert set(found) == {
             *((metric, node) for metric in ("local", "local_one_thread") for node in ("node0", "node1")),
-            *(("remote", pair) for pair in ("node0→node1", "node1→node0")),
+            *((metric, pair) for metric in ("remote", "far_share") for pair in ("node0→node1", "node1→node0")),
         }
         near, far = found["local", "node1"]["about"], found["remote", "node1→node0"]["about"]
         assert (near["local"], near["distance"], near["threads"]) == (True, 10, 2)

@@ -135,7 +135,7 @@ def test_a_missing_gpu_is_said_and_nothing_is_proved(tmp_path):
     ("arguments", "text"),
     [
         (["--suite", "no"], "'no' is not one of"),
-        (["--only", "speed"], "unknown measurement speed: choose from clock, disk"),
+        (["--only", "speed"], "unknown measurement speed: choose from clock, decompress, disk"),
         (["--env", "NCCL_DEBUG"], "--env NCCL_DEBUG: write NAME=VALUE"),
         (["--repeat", "0"], "0 is not in the range"),
         (["--network", "10.0.0.0/8"], "--network needs --pairs"),

@@ -160,7 +160,7 @@ def test_a_killed_payload_is_dropped_and_names_its_step(plant):
 @pytest.mark.parametrize(
     ("plan", "says"),
     [
-        ({"measurements": [{"name": "speed"}]}, "unknown measurement speed: there are clock, disk"),
+        ({"measurements": [{"name": "speed"}]}, "unknown measurement speed: there are clock, decompress, disk"),
         ({"measurements": [{"name": "report"}]}, "unknown measurement report"),
         ({"measurements": [{"name": "../probe/cpu"}]}, "unknown measurement"),
         ({"measurements": [], "group": {"hosts": ["x"]}}, "a is not in its own group: x"),
