@@ -27,7 +27,7 @@ class Commands(Folder):
 
     folder = "commands"
     headings: ClassVar[Mapping[str, Sequence[str]]] = {
-        "Look: change nothing": ("audit", "explain", "plan", "verify", "watch", "diff", "facts", "checks"),
+        "Look: change nothing": ("audit", "explain", "plan", "verify", "watch", "diff", "facts", "report", "checks"),
         "Change: can be rolled back": ("apply", "rollback", "runs", "tune", "provision", "lock"),
         "Keep: watch what holds": ("guard", "readmit", "pull"),
     }

@@ -254,7 +254,8 @@ def file_name(host: str, taken: Mapping[str, Any] | set[str]) -> str:
     return name
 
 
-_SECRET_NAMES = ("serial", "uuid", "asset_tag", "hostname", "boot_id", "machine_id", "gids", "guid", "address")
+_SERIALS = ("serial", "product_serial", "board_serial", "chassis_serial")
+_SECRET_NAMES = (*_SERIALS, "uuid", "asset_tag", "hostname", "boot_id", "machine_id", "gids", "guid", "address")
 
 
 def anonymous(facts: HostFacts) -> HostFacts:

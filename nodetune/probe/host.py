@@ -33,6 +33,9 @@ def collect(names, step):
     step("DMI")
     for name in ("sys_vendor", "product_name", "board_name", "bios_vendor", "bios_version", "bios_date"):
         yield "dmi." + name, read.file_fact(os.path.join(DMI, name))
+    for name in ("product_serial", "board_serial", "chassis_serial"):  # for a vendor's support
+        if "dmi." + name in names:
+            yield "dmi." + name, read.file_fact(os.path.join(DMI, name))
     step("virtualization")
     yield from _virtual()
 

@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from nodetune.facts import document as facts_document
 from nodetune.foundation import json_document, sealed, text
 from nodetune.provision.record import FAILED, StageResult
 from nodetune.readmit import STEPS
@@ -76,8 +77,8 @@ def plan(prepared: Prepared) -> str:
 def evidence_of(request: ReadmitRequest, began: float) -> Path:
     """Return the file of evidence: the one that was named, else one with the host and the time."""
     stamp = datetime.fromtimestamp(began, timezone.utc).strftime("%Y%m%dT%H%MZ")
-    safe = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in request.host).lstrip(".") or "host"
-    return request.evidence or Path(f"{safe[:100]}-readmit-{stamp}.tar.gz")
+    safe = facts_document.file_name(request.host, set()).removesuffix(".json")
+    return request.evidence or Path(f"{safe}-readmit-{stamp}.tar.gz")
 
 
 def keep(found: Readmission, request: ReadmitRequest, path: Path) -> None:

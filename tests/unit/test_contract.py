@@ -27,7 +27,7 @@ LAYERS = [
     {"__main__", "pytest_plugin"},
     {"cli"},
     {"report", "notify"},
-    {"readmit"},
+    {"readmit", "support"},
     {"provision"},
     {"tune"},
     {"guard"},

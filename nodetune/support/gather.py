@@ -1,0 +1,155 @@
+"""Gather what is known of a host: its facts and findings, figures, the history, and the runs that changed it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from nodetune import checks
+from nodetune.api.model import Finding, HostFacts, HostResult
+from nodetune.audit import run as audit_run
+from nodetune.audit.auditor import Auditor
+from nodetune.audit.selection import Selection
+from nodetune.facts import document
+from nodetune.foundation import UserError, json_document, sealed
+from nodetune.foundation.stage_output import Show
+from nodetune.history import story
+from nodetune.history.history import History
+from nodetune.history.look import FIGURE
+from nodetune.remediation.runs import earlier_runs
+from nodetune.remote.selected_hosts import selected_hosts
+from nodetune.support import vendor_facts
+from nodetune.support.request import SupportRequest
+from nodetune.verify import document as verify_document
+from nodetune.verify.model import Figure
+
+HISTORY_DAYS = 90
+AREAS = ("gpu", "mig", "pcie", "memory", "firmware", "storage", "rdma", "network", "numa", "cpu")
+"""Areas of checks about hardware and its driver."""
+
+NAMELESS = "host"
+
+
+@dataclass(frozen=True)
+class Dossier:
+    """All that is known. `problem`: why the host could not be read (empty: it was, or saved facts were)."""
+
+    host: str
+    facts: HostFacts
+    problem: str = ""
+    findings: tuple[Finding, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    past: dict[str, Any] = field(default_factory=dict)
+    tried: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Gathering(Selection):
+    """The audit's facts, and the serial numbers that a vendor asks for."""
+
+    def facts(self) -> set[str]:
+        return super().facts() | {*vendor_facts.MORE, "block.serial", "memory.serial", "rdma.guid"}
+
+
+def gather(request: SupportRequest, show: Show) -> Dossier:
+    """Return what is known of a host. Raise UserError for a file or host that is not there."""
+    if request.key:
+        sealed.signature(b"", request.key)
+    figures = tuple(
+        figure
+        for path in request.measurements
+        for figure in verify_document.read(path).figures
+        if figure.host == request.host
+    )
+    result = _saved(request) if request.facts_path else _probed(request, show)
+    findings = tuple(found for found in result.findings if found.status == "fail" and _area(found.check) in AREAS)
+    known = Dossier(
+        request.host,
+        vendor_facts.of(result.facts or HostFacts(request.host, {}, {})),
+        "" if result.facts else f"{result.state}: {result.message}",
+        findings,
+        figures,
+        _past(request),
+        tuple(_tried(request)),
+    )
+    return _without_name(known) if request.nameless else known
+
+
+def _area(check: str) -> str:
+    """Return the area of a check; of those of a site, `site`."""
+    return checks.catalogue().get(check, "site.").split(".")[-2]
+
+
+def _saved(request: SupportRequest) -> HostResult:
+    facts = document.load(request.facts_path or Path())
+    if facts.host != request.host:
+        raise UserError(f"--facts {request.facts_path}: contains facts for {facts.host}, not for {request.host}")
+    judged = Auditor(Selection()).judged(HostResult(facts.host, "ok", facts=facts))[0]
+    return replace(judged, facts=facts)
+
+
+def _probed(request: SupportRequest, show: Show) -> HostResult:
+    targets = selected_hosts(request.way, show.detail)
+    (result,) = audit_run.with_facts(targets, Gathering(), request.way, show)
+    return result
+
+
+def _past(request: SupportRequest) -> dict[str, Any]:
+    """Return the past of the hardware from the history: changes, numbers that moved, trends."""
+    if not request.history:
+        return {}
+    with History(request.history, make=False) as known:
+        told = story.of_host(known, request.host, "", time.time() - HISTORY_DAYS * 86_400).data()
+    shown = {name: [each for each in told[name] if _is_shown(each)] for name in ("changes", "series", "trends")}
+    return {**shown, "findings": [each for each in told["findings"] if _area(str(each["finding"])) in AREAS]}
+
+
+def _is_shown(entry: dict[str, Any]) -> bool:
+    leaf = str(entry.get("leaf", ""))
+    return leaf == "reset" or leaf.startswith(FIGURE) or vendor_facts.is_shown(leaf)
+
+
+def _tried(request: SupportRequest) -> list[dict[str, Any]]:
+    """Return the runs that changed the host and were not rolled back: when, and what they changed; no values."""
+    found = earlier_runs.on([request.host], request.runs_folder)
+    return [
+        {
+            "run": run.id,
+            "command": str(run.about.get("command")),
+            "started": run.about.get("started"),
+            "changed": earlier_runs.labels(run, request.host),
+        }
+        for run, _ in found
+    ]
+
+
+def _without_name(known: Dossier) -> Dossier:
+    return replace(known, host=NAMELESS, facts=replace(known.facts, host=NAMELESS))
+
+
+def files(known: Dossier, page: str, name: str) -> dict[str, str]:
+    """Return the files of the bundle. `name` is the host's, which a nameless bundle has nowhere."""
+    data = {
+        "facts.json": document.to_data(known.facts),
+        "findings.json": [_finding(each) for each in known.findings],
+        "figures.json": [_figure(each) for each in known.figures],
+        "history.json": known.past,
+        "tried.json": list(known.tried),
+    }
+    told = {each: json_document.text(vendor_facts.clean(content)) for each, content in data.items() if content}
+    told["summary.txt"] = str(vendor_facts.clean(page))
+    if known.host == NAMELESS:
+        told = {each: content.replace(name, NAMELESS) for each, content in told.items()}
+    return told
+
+
+def _finding(found: Finding) -> dict[str, Any]:
+    names = ("check", "severity", "title", "observed", "wanted")
+    return {**{name: getattr(found, name) for name in names}, "subjects": list(found.subjects)}
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    names = ("measurement", "metric", "subject", "unit", "value")
+    return {**{name: getattr(figure, name) for name in names}, "runs": [list(run) for run in figure.runs]}

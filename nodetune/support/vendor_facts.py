@@ -1,0 +1,81 @@
+"""The facts that a vendor needs, and texts without secrets. Pure.
+
+Two barriers: only facts of hardware and its driver pass, and in all texts what looks like a secret is removed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from nodetune.api.model import HostFacts
+from nodetune.facts import document
+
+REMOVED = "removed"
+SHOWN = (
+    *("gpu.*", "xid.*", "pci.*", "bmc.*", "rdma.*", "memory.edac.*", "numa.*"),
+    *("block.disks", "block.nvme", "block.raid", "block.serial", "block.smart"),
+    *("cpu.model", "cpu.vendor", "cpu.count", "cpu.sockets", "cpu.microcode", "cpu.throttle_events"),
+    *("host.arch", "host.dmi.*", "host.kernel", "host.os", "host.uptime_s", "host.virtual", "host.virtual_reason"),
+    *("kernel.nvidia_module_version", "kernel.nvidia_flavour"),
+    *("kernel_log.machine_checks", "kernel_log.nics", "kernel_log.nvme", "kernel_log.pcie_ports"),
+    *("memory.modules", "memory.serial", "memory.total_kb"),
+    *("net.carrier_changes", "net.driver_info", "net.links", "net.statistics"),
+    *("packages.running_driver", "services.fabric_mode", "services.fabricmanager_version"),
+)
+HIDDEN = ("gpu.*processes", "gpu.process_settings", "gpu.access", "gpu.locks", "rdma.gids", "rdma.net_plugins")
+"""Facts of these families about processes, users and addresses."""
+
+MORE = ("host.dmi.product_serial", "host.dmi.board_serial", "host.dmi.chassis_serial")
+"""Facts that no check needs, and a vendor asks for first."""
+
+_WORD = (
+    r"[\w.-]*(?:token|secret|passw|pwd|api_?key|access_?key|private_?key|credential|bearer|authorization|cookie)[\w.-]*"
+)
+SECRET = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    rf"|(?P<named>\b{_WORD}[\"']?\s*[=:\s]\s*[\"']?)(?:(?:basic|bearer)\s+)?[^\s\"',;}}]+"
+    r"|(?P<address>\b[a-z][a-z0-9+.-]*://)[^/\s@]+@"
+    r"|(?P<process>\bname=)[^,\s]+"
+    r"|\b(?:hf_|gh[pousr]_|github_pat_|glpat-|sk-|nvapi-|xox[abprs]-|AKIA|ASIA|AIza|dop_v1_)[\w-]{10,}"
+    r"|\beyJ[\w-]{8,}\.[\w-]+\.?[\w-]*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Texts that look like secrets. `named`, `address` and `process` stay in front of what is removed."""
+
+
+def is_shown(name: str) -> bool:
+    """Tell whether a fact, or a leaf of one, is about hardware or its driver."""
+    fact = name.partition("/")[0]
+    return _matches(fact, SHOWN) and not _matches(fact, HIDDEN)
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def of(facts: HostFacts) -> HostFacts:
+    """Return the facts that a vendor needs, without secrets."""
+    shown = {name: fact for name, fact in facts.facts.items() if is_shown(name)}
+    about = {name: facts.about[name] for name in ("time", "seconds", "nodetune") if name in facts.about}
+    return document.from_data(clean(document.to_data(HostFacts(facts.host, shown, about))))
+
+
+def clean(data: Any) -> Any:
+    """Return JSON data without what looks like a secret, in names too."""
+    if isinstance(data, Mapping):
+        return {clean(key): REMOVED if _is_secret(key, each) else clean(each) for key, each in data.items()}
+    if isinstance(data, list | tuple):
+        return [clean(each) for each in data]
+    return SECRET.sub(_removed, data) if isinstance(data, str) else data
+
+
+def _is_secret(key: Any, value: Any) -> bool:
+    return isinstance(value, str) and bool(re.fullmatch(_WORD, str(key), re.IGNORECASE))
+
+
+def _removed(found: re.Match[str]) -> str:
+    before = found["named"] or found["address"] or found["process"] or ""
+    return f"{before}{REMOVED}{'@' if found['address'] else ''}"
