@@ -138,9 +138,7 @@ class SlowFleet:
         if fault := next((each.fault for each in parts if each.fault), ""):
             return Answer((), fault)
         far = len({self.fleet.domains[node] for node in group}) > 1
-        usual = (
-            100.0 * self.moved * min(share, 1 - ACROSS if far else 1.0) * (1 - COLD if self.cold & set(group) else 1)
-        )
+        usual = 100.0 * self.moved * share * (1 - ACROSS if far else 1) * (1 - COLD if self.cold & set(group) else 1)
         common = self._noisy(2)
         return Answer(
             tuple(

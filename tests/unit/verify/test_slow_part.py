@@ -8,7 +8,7 @@ import pytest
 from benchmarks.support.slow_fleet import SlowFleet, searched
 from nodetune.verify.find_slow import schedule
 from nodetune.verify.find_slow.judge import Judge
-from nodetune.verify.find_slow.model import LINK, NODE, PATH, Answer, Fleet
+from nodetune.verify.find_slow.model import LINK, NODE, PAIRS, PATH, Answer, Fleet, Round
 from nodetune.verify.find_slow.odds import BAD, Chances, evidence, level, spread
 from nodetune.verify.find_slow.search import most_rounds
 
@@ -57,6 +57,28 @@ def test_a_fleet_that_drifts_names_only_the_slow_node():
 def test_short_uplinks_do_not_make_healthy_links_slow():
     for seed in range(5):
         assert named(searched(fleet(64, seed, oversubscribed=2.0))) == set()
+
+
+def test_an_uplink_loses_what_was_planted_beyond_the_way_across():
+    slow = fleet(64, "uplink")
+    slow.noise, slow.cold = 0.0, set()
+    (number,) = slow.plant("uplink", 0.05).at
+    pairs = schedule.tournament(slow.fleet, 0)
+    through = [number in {slow.fleet.domains[node] for node in pair} for pair in pairs]
+    figures = [each.figures[0] for each in slow.answer(Round(PAIRS, tuple(pairs), loaded=True))]
+    assert {(round(figure / max(figures), 6), slowed) for figure, slowed in zip(figures, through, strict=True)} == {
+        (0.95, True),
+        (1.0, False),
+    }
+
+
+def test_an_uplink_that_loses_5_per_cent_is_mostly_named():
+    right = 0
+    for seed in range(6):
+        slow = fleet(64, f"uplink {seed}")
+        wanted = slow.plant("uplink", 0.05)
+        right += named(searched(slow)) == {wanted}
+    assert right >= 4
 
 
 def test_two_culprits_at_once_are_both_named():
