@@ -92,7 +92,7 @@ def prepare(request: ReadmitRequest, show: Show) -> Prepared:
     if request.baseline:
         baseline.read(request.baseline)
     before = _facts_before(request)
-    nodes, no_slurm = _nodes()
+    nodes, no_slurm = _nodes(show)
     node = nodes.get(request.host)
     if nodes and node is None:
         raise ClusterError(f"Slurm has no node {text.plain(request.host)}")
@@ -103,13 +103,13 @@ def prepare(request: ReadmitRequest, show: Show) -> Prepared:
     return Prepared(request, node, no_slurm, before, near, alone)
 
 
-def _nodes() -> tuple[dict[str, Node], str]:
-    """Return the nodes of Slurm by name, or none and why. Raise ClusterError if Slurm is here and does not answer."""
+def _nodes(show: Show) -> tuple[dict[str, Node], str]:
+    """Return the nodes of Slurm by name, or none and why: the proof is worth having without Slurm too."""
     try:
-        slurm = cluster.here()
+        return {node.name: node for node in cluster.nodes(cluster.here(), ())}, ""
     except ClusterError as problem:
+        show.warn(f"{problem}: nothing will be resumed")
         return {}, str(problem)
-    return {node.name: node for node in cluster.nodes(slurm, ())}, ""
 
 
 def _facts_before(request: ReadmitRequest) -> HostFacts | None:
