@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -53,8 +54,8 @@ def spaces():
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def searched(hosts, *options, pythons=None):
-    """What `nodetune verify --find-slow` writes about these hosts, as JSON, and its exit code."""
+def inventory_of(hosts, pythons=None):
+    """The inventory that reaches these hosts."""
     inventory = hosts.farm.folder / "hosts.ini"
     lines = []
     for number, name in enumerate(hosts.names):
@@ -64,6 +65,12 @@ def searched(hosts, *options, pythons=None):
             f"ansible_ssh_common_args='-F {hosts.farm.config}' ansible_python_interpreter={python}"
         )
     inventory.write_text("\n".join(lines) + "\n")
+    return inventory
+
+
+def searched(hosts, *options, pythons=None):
+    """What `nodetune verify --find-slow` writes about these hosts, as JSON, and its exit code."""
+    inventory = inventory_of(hosts, pythons)
     leaves = [word for leaf in hosts.leaves for word in ("--leaf", ",".join(leaf))] if len(hosts.leaves) > 1 else []
     command = [sys.executable, "-m", "nodetune", "verify", "-i", inventory, "--find-slow", "--round-seconds", "25"]
     done = subprocess.run(
@@ -156,3 +163,17 @@ def test_a_host_that_computes_wrongly_is_named(spaces):
     found, _ = searched(hosts, "--more-rounds", "4", pythons={"gpu4": hosts.python("gpu4", script)})
     assert named(found) == ["gpu4"]
     assert found["culprits"][0]["fault"] == "wrong data"
+
+
+def test_a_readmitted_host_is_compared_with_its_neighbours(spaces):
+    hosts = spaces(3, 3)
+    hosts.slow_nic("gpu2", RATE / 4)
+    proof = hosts.farm.folder / "proof.tar.gz"
+    given = ["--with", "gpu1,gpu3", "--only", "memory", "--load-seconds", "10", "--yes", "--evidence", proof]
+    command = [sys.executable, "-m", "nodetune", "readmit", "gpu2", "-i", inventory_of(hosts), *given]
+    done = subprocess.run([*command, "--format", "json"], cwd=ROOT, capture_output=True, text=True, check=False)
+    print(done.stderr, done.stdout)
+    assert "find-slow: slow: gpu2 NIC 0" in json.loads(done.stdout)["missing"], done.stderr
+    assert done.returncode == 5
+    with tarfile.open(proof) as archive:
+        assert "proof/find-slow.json" in archive.getnames()
