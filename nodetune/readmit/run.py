@@ -151,6 +151,12 @@ def _taken(do: Callable[[], StageResult]) -> StageResult:
         return failed(str(problem), INCOMPLETE)
 
 
+def _stop_if(state: str) -> None:
+    """Raise KeyboardInterrupt after a stage that took Ctrl-C: no further one begins."""
+    if state == "interrupted":
+        raise KeyboardInterrupt
+
+
 class _Work:
     """The steps. Each returns its result, and leaves its document in `found`."""
 
@@ -174,6 +180,7 @@ class _Work:
         asked = self._request.selection
         probing = Probing(asked.profiles, asked.site, asked.select, asked.ignore, files=asked.files)
         (result,) = audit_run.with_facts(targets, probing, connection, self._show)
+        _stop_if(result.state)
         if result.facts:
             self.after = result.facts
             self.found.documents[f"facts{when}.json"] = facts_document.dump(result.facts)
@@ -200,6 +207,7 @@ class _Work:
         wanted = VerifyRequest(request.to(request.host), asked, history=request.history, baseline=request.baseline)
         (measured,) = verify_hosts(wanted, self._show)
         self._keep("verify", verify_document.document([measured], asked, ""))
+        _stop_if(measured.state)
         return judged.proved(measured)
 
     def find_slow(self) -> StageResult:

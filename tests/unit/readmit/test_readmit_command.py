@@ -4,11 +4,13 @@ import json
 
 import pytest
 
+from nodetune.api.model import HostResult
+from nodetune.audit.selection import Selection
 from nodetune.foundation.request import RequestError
 from nodetune.foundation.stage_output import Silent
 from nodetune.guard.node.scontrol import Node
 from nodetune.hosts.connection_options import ConnectionOptions
-from nodetune.readmit import neighbours
+from nodetune.readmit import neighbours, run
 from nodetune.readmit.request import ReadmitRequest
 from nodetune.verify.suites import SuiteRequest
 from tests.support import commandline
@@ -66,3 +68,14 @@ def test_facts_of_another_host_are_no_facts_from_before(tmp_path):
     done = commandline.nodetune("readmit", "g3", "--before", path, "--dry-run")
     assert done.returncode == 2
     assert done.stderr.endswith("contains facts for g4, not for g3\n")
+
+
+def test_after_ctrl_c_no_step_begins_and_nothing_is_resumed(monkeypatch):
+    monkeypatch.setattr(run.audit_run, "with_facts", lambda *_: [HostResult("g3", "interrupted", "stopped")])
+    connection = ConnectionOptions(inventory="g3", transport="local")
+    prepared = run.Prepared(ReadmitRequest(connection, Selection(), "g3"), node("g3", "IDLE+DRAIN"), "", None, (), "")
+    kept = []
+    found = run.carry_out(prepared, Silent(), lambda each: kept.append(dict(each.steps)))
+    assert {step: each.state for step, each in found.steps.items()} == {"audit": "failed", "resume": "left out"}
+    assert found.missing == ["audit: stopped by Ctrl-C"]
+    assert [list(each) for each in kept] == [["audit"], ["audit", "resume"]], "evidence comes before a resume"
