@@ -93,11 +93,12 @@ def _figures(db: Database, now: int, judged: Mapping[int, str]) -> tuple[Figures
     found: Figures = defaultdict(int)
     looked = set()
     counters = {series: name for series, name in judged.items() if kinds.of(name) != "heat"}
-    for host, (at, values) in today.items():
-        begun, before = then.get(host, (0, {}))
+    for host, (at, packed) in today.items():
+        begun, old = then.get(host, (0, b""))
         if at <= now - DAY or not SHORTEST <= at - begun <= LONGEST:
             continue
         looked.add(host)
+        values, before = unpack(packed), unpack(old)
         for series in counters.keys() & values.keys():
             step = values[series] - before.get(series, 0)
             if step > 0:

@@ -14,7 +14,6 @@ class SeriesNames:
         self._db = db
         self.ids: dict[str, int] = {}
         self.names: dict[int, str] = {}
-        self._tuples: dict[tuple[str, ...], tuple[int, ...]] = {}
         self.load()
 
     def load(self) -> None:
@@ -28,12 +27,3 @@ class SeriesNames:
         if new or self._db.one("SELECT max(id) FROM series") != max(self.names, default=None):
             self._db.add("series (name)", [(leaf,) for leaf in new])
             self.load()
-
-    def of(self, leaves: tuple[str, ...]) -> tuple[int, ...]:
-        """Return the numbers of known leaves."""
-        known = self._tuples.get(leaves)
-        if known is None:
-            if len(self._tuples) > 1 << 14:  # a hostile fleet
-                self._tuples.clear()
-            known = self._tuples[leaves] = tuple([self.ids[leaf] for leaf in leaves])
-        return known

@@ -78,14 +78,14 @@ def changes(db: Database, host: str, since: int) -> list[Change]:
     return sorted(found, key=lambda each: (each.at, each.leaf))
 
 
-def newest(db: Database, at: int) -> dict[int, tuple[int, dict[int, int]]]:
-    """Return host → the time and the numbers of its last look up to this time."""
+def newest(db: Database, at: int) -> dict[int, tuple[int, bytes]]:
+    """Return host → the time and the packed numbers of its last look up to this time."""
     found = db.rows(
         "SELECT l.host, l.at, l.packed FROM host h JOIN look l ON l.host = h.id"
         " AND l.at = (SELECT max(at) FROM look WHERE host = h.id AND at <= ?)",
         (at,),
     )
-    return {host: (seen, unpack(packed)) for host, seen, packed in found}
+    return {host: (seen, packed) for host, seen, packed in found}
 
 
 def rates(db: Database, now: int, fact: str, span: int) -> list[Rate]:
@@ -94,9 +94,12 @@ def rates(db: Database, now: int, fact: str, span: int) -> list[Rate]:
     wanted = {number for number, name in names.items() if kinds.of(name) in kinds.COUNTERS}
     hosts = {number: name for number, name in db.rows("SELECT id, name FROM host")}  # noqa: C416
     then, today = newest(db, now - span), newest(db, now)
-    return [
-        Rate(hosts[host], names[series], (values[series] - then[host][1].get(series, 0)) * DAY / (at - then[host][0]))
-        for host, (at, values) in sorted(today.items())
-        if host in then and at > then[host][0]
-        for series in sorted(wanted & values.keys())
-    ]
+    found = []
+    for host, (at, packed) in sorted(today.items()):
+        begun, old = then.get(host, (at, packed))
+        values, before = (unpack(packed), unpack(old)) if at > begun else ({}, {})
+        found += [
+            Rate(hosts[host], names[series], (values[series] - before.get(series, 0)) * DAY / (at - begun))
+            for series in sorted(wanted & values.keys())
+        ]
+    return found

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import compress, repeat
+from operator import attrgetter, lt
 from typing import Any, NamedTuple
 
+from nodetune.foundation import by_key
 from nodetune.history import kinds, resets
 from nodetune.history.connection import Database, Row
-from nodetune.history.look import PRINT, Look, SortedFact, fact_print
+from nodetune.history.look import PRINT, Look, Settings, Shape, as_text, fact_print
 from nodetune.history.names import SeriesNames
 from nodetune.history.packing import pack, unpack
 
@@ -63,14 +68,13 @@ class Writer:
         self._db = db
         self._names = SeriesNames(db)
         self._prints: set[bytes] = set()
-        self._parts: dict[tuple[bytes, tuple[tuple[str, ...], ...]], tuple[bytes, frozenset[str]]] = {}
+        self._parts: dict[tuple[bytes, Shape], tuple[bytes, frozenset[str]]] = {}
+        self._series: dict[Shape, _Order] = {}
 
     def write(self, looks: Sequence[Look]) -> Recorded:
         """Write a look at each of these hosts."""
         done, rows = Recorded(), _Rows()
-        self._names.number(
-            {leaf for leaves in {fact.leaves for look in looks for fact in look.numbers} for leaf in leaves}
-        )
+        self._number(looks)
         hosts = self._hosts({look.host for look in looks})
         for look in {look.host: look for look in looks}.values():
             host = hosts[look.host]
@@ -85,6 +89,15 @@ class Writer:
         self._db.many("UPDATE host SET cohort = ?, settings = ?, parts = ?, carry = ? WHERE id = ?", rows.host)
         return done
 
+    def _number(self, looks: Iterable[Look]) -> None:
+        """Know the series of the numbers of all looks."""
+        if len(self._series) > MOST_KNOWN >> 7:  # a hostile fleet
+            self._series.clear()
+        every = {look.shape for look in looks} - self._series.keys()
+        self._names.number({leaf for shape in every for leaf in shape.leaves})
+        for shape in every:
+            self._series[shape] = _Order([self._names.ids[leaf] for leaf in shape.leaves])
+
     def _hosts(self, names: set[str]) -> dict[str, _Host]:
         found = {row[0]: _Host(*row[1:]) for row in self._db.rows_of(_HOSTS, sorted(names))}
         if missing := sorted(names - found.keys()):
@@ -94,8 +107,8 @@ class Writer:
 
     def _look(self, host: _Host, look: Look, rows: _Rows) -> None:
         settings, cohort, changed = self._settings(host, look, rows)
-        values, carry, parts = self._numbers(host, look, changed, rows)
-        rows.look.append((host.id, look.at, pack(values)))
+        packed, carry, parts = self._numbers(host, look, changed, rows)
+        rows.look.append((host.id, look.at, packed))
         now = (cohort, settings, parts, carry)
         if now != (host.cohort, host.settings, host.parts, host.carry):
             rows.host.append((*now, host.id))
@@ -106,23 +119,24 @@ class Writer:
         """Return the prints of the facts, the cohort, and the leaves that changed, which become rows."""
         if look.prints == host.settings:
             return look.prints, host.cohort, set()
-        self._keep_facts(look.facts, rows)
+        settings = look.settings
+        self._keep_facts(settings, rows)
         if not host.settings:
-            return look.prints, _cohort(look.facts), set()
-        before, now = _cut(host.settings), {fact.name: fact for fact in look.facts}
-        same = {fact.print for fact in look.facts} & set(before)
+            return look.prints, _cohort(settings), set()
+        before, now = _cut(host.settings), {fact.name: fact for fact in settings}
+        same = {fact.print for fact in settings}.intersection(before)
         old = self._facts(each for each in before if each not in same)
-        kept = {fact.name: fact.print for fact in look.facts if fact.print}
+        kept = {fact.name: fact.print for fact in settings}
         changes: dict[str, tuple[Any, Any]] = {}
         for name, (digest, was) in old.items():
             fact = now.get(name)
-            if fact is None or name in fact.unread:
+            if fact is None:
                 kept[name] = digest
                 continue
-            is_now = json.loads(fact.settings) if fact.settings else {}
-            if fact.unread:
-                is_now |= {leaf: value for leaf, value in was.items() if _below(leaf, fact.unread)}
-                kept[name] = self._keep_fact(name, json.dumps(is_now, sort_keys=True), rows)
+            is_now = json.loads(fact.text)
+            if unread := [part for part in look.unread if _below(part, (name,))]:
+                is_now |= {leaf: value for leaf, value in was.items() if _below(leaf, unread)}
+                kept[name] = self._keep_fact(name, as_text(is_now), rows)
             changes |= {leaf: (was.get(leaf), value) for leaf, value in is_now.items() if was.get(leaf) != value}
             changes |= {leaf: (value, None) for leaf, value in was.items() if leaf not in is_now and value is not None}
         self._names.number(changes)
@@ -130,14 +144,15 @@ class Writer:
             (host.id, self._names.ids[leaf], look.at, json.dumps(was), json.dumps(is_now))
             for leaf, (was, is_now) in changes.items()
         ]
-        return b"".join([kept[name] for name in sorted(kept)]), host.cohort or _cohort(look.facts), set(changes)
+        return b"".join([kept[name] for name in sorted(kept)]), host.cohort or _cohort(settings), set(changes)
 
-    def _keep_facts(self, facts: Iterable[SortedFact], rows: _Rows) -> None:
-        fresh = [fact for fact in facts if fact.print and fact.print not in self._prints]
-        rows.fact += [(fact.print, fact.name, fact.settings) for fact in fresh]
+    def _keep_facts(self, facts: Iterable[Settings], rows: _Rows) -> None:
+        every = {fact.print: fact for fact in facts}
+        fresh = set(every).difference(self._prints)
+        rows.fact += [(each, every[each].name, every[each].text) for each in sorted(fresh)]
         if len(self._prints) > MOST_KNOWN:
             self._prints.clear()
-        self._prints.update(fact.print for fact in fresh)
+        self._prints |= fresh
 
     def _keep_fact(self, name: str, settings: str, rows: _Rows) -> bytes:
         digest = fact_print(name, settings)
@@ -151,24 +166,20 @@ class Writer:
 
     # numbers
 
-    def _numbers(
-        self, host: _Host, look: Look, changed: set[str], rows: _Rows
-    ) -> tuple[dict[int, int], str | None, bytes]:
-        """Return series → value, what counters carry, and the print of the known parts.
+    def _numbers(self, host: _Host, look: Look, changed: set[str], rows: _Rows) -> tuple[bytes, str | None, bytes]:
+        """Return the packed numbers, what counters carry, and the print of the known parts.
 
         Counters are carried on over resets: what is stored never falls.
         """
-        values: dict[int, int] = {}
-        for fact in look.numbers:
-            if fact.leaves:
-                values.update(zip(self._names.of(fact.leaves), fact.values, strict=True))
+        order = self._series[look.shape]
+        read = order.of(look.values)
         digest, fresh = self._known_parts(host.parts, look, rows)
         if host.packed is None:
-            return values, None, digest
-        before = unpack(host.packed)
+            return pack(order.series, read), None, digest
+        values, before = dict(zip(order.series, read, strict=True)), unpack(host.packed)
         carry = {int(series): added for series, added in json.loads(host.carry or "{}").items()}
         reasons: Counter[str] = Counter()
-        here = _Parts(look.numbers)
+        here = _Parts(look.shape)
         for series in _in_question(before, values, carry, changed, fresh):
             leaf, was, added = self._names.names[series], before.get(series, 0), carry.get(series, 0)
             if series not in values and not here.listed(leaf):
@@ -180,15 +191,16 @@ class Writer:
                 reasons[why] += bool(why)
         rows.event += [(host.id, look.at, "reset", why, f"{count} counters") for why, count in reasons.items() if count]
         kept = {series: added for series, added in sorted(carry.items()) if added}
-        return values, json.dumps(kept) if kept else None, digest
+        ordered = sorted(values)
+        return pack(ordered, [values[each] for each in ordered]), json.dumps(kept) if kept else None, digest
 
     def _known_parts(self, digest: bytes, look: Look, rows: _Rows) -> tuple[bytes, frozenset[str]]:
         """Return the print of all parts whose numbers were ever read, and those that never were before."""
-        key = digest or b"", tuple([fact.parts for fact in look.numbers])
+        key = digest or b"", look.shape
         if key not in self._parts:
             if len(self._parts) > MOST_KNOWN >> 5:
                 self._parts.clear()
-            parts = {part for each in key[1] for part in each}
+            parts = set(look.shape.parts)
             known = set(self._facts([digest])["parts"][1]) if digest else set()
             text = json.dumps(dict.fromkeys(sorted(known | parts)))
             self._parts[key] = fact_print("parts", text), frozenset(parts - known if digest else ())
@@ -204,17 +216,34 @@ def _in_question(
     fresh: frozenset[str],
 ) -> list[int]:
     """Return the series whose stored value may not be just what was read."""
-    asked = {series for series, value in before.items() if values.get(series, 0) < value} | carry.keys()
+    fell = compress(before, map(lt, map(values.get, before, repeat(0)), before.values()))
+    asked = {*fell, *carry}
     if fresh or any(resets.is_serial(leaf) for leaf in changed):
         asked |= values.keys()
     return sorted(asked)
 
 
+class _Order:
+    """The series of a look's numbers in the order in which they are packed."""
+
+    def __init__(self, series: Sequence[int]) -> None:
+        self._places = sorted(range(len(series)), key=series.__getitem__)
+        self.series = self.of(series)
+
+    def of(self, values: Sequence[int]) -> list[int]:
+        """Return values, which are in the order of the look, in this order."""
+        return [values[place] for place in self._places]
+
+
 class _Parts:
     """The parts that a look has read."""
 
-    def __init__(self, facts: Iterable[SortedFact]) -> None:
-        self._of = {fact.name: fact.parts for fact in facts}
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+
+    @cached_property
+    def _of(self) -> dict[str, list[str]]:
+        return by_key((part.partition("/")[0], part) for part in self._shape.parts)
 
     def listed(self, leaf: str) -> bool:
         """Tell whether the part of this leaf was read: then a number that is left out is zero."""
@@ -229,10 +258,13 @@ def _cut(prints: bytes) -> list[bytes]:
     return [bytes(prints[at : at + PRINT]) for at in range(0, len(prints), PRINT)]
 
 
-def _cohort(facts: Iterable[SortedFact]) -> str | None:
+def _cohort(facts: Sequence[Settings]) -> str | None:
     """Return what peers have in common: the product, and the number and model of GPUs."""
-    known = {fact.name: json.loads(fact.settings) for fact in facts if fact.name in _COHORT and fact.settings}
-    said = [str(known[name].get(leaf, "")) for name, leaf in _COHORT.items() if name in known]
+    said = []
+    for name, leaf in _COHORT.items():
+        place = bisect_left(facts, name, key=attrgetter("name"))
+        if place < len(facts) and facts[place].name == name:
+            said.append(str(json.loads(facts[place].text).get(leaf, "")))
     return ", ".join(each for each in said if each) or None
 
 
