@@ -136,12 +136,16 @@ def _looks(db: Database, now: int, looked: set[int]) -> Iterator[tuple[int, int,
 
 
 def _exchanged(db: Database, now: int) -> dict[tuple[int, str], int]:
-    """Return (host, part) → the day on which its serial number changed."""
+    """Return (host, part or family) → the day on which a serial number changed."""
     rows = db.rows(
         "SELECT c.host, s.name, max(c.at) FROM change c JOIN series s ON s.id = c.fact WHERE c.at > ? GROUP BY c.host, s.name",
         (now - (PAST_DAYS + 1) * DAY,),
     )
-    return {(host, name.partition("/")[2]): at // DAY for host, name, at in rows if resets.is_serial(name)}
+    found: dict[tuple[int, str], int] = {}
+    for host, name, at in rows:
+        for part in resets.exchanged(name) if resets.is_serial(name) else ():
+            found[host, part] = max(at // DAY, found.get((host, part), 0))
+    return found
 
 
 class _Past:
@@ -163,7 +167,7 @@ class _Past:
 
     def part(self, host: int, called: str, name: str, figure: int) -> Part:
         """Return a part with its past, which an exchange begins again."""
-        longest = self._day - self._begun.get((host, (f"{name}//").split("/")[1]), 0)
+        longest = self._day - max(self._begun.get((host, part), 0) for part in resets.parts_of(name))
         days = [ago for ago in self._looked[host] if ago < longest]
         of, hits = self._figures[host, name], self._hits[host, name]
         return Part(

@@ -15,6 +15,9 @@ BOOT_ID, DRIVER_VERSION = "host.boot_id", "gpu.driver_version"
 SERIALS = {"gpu": "gpu.serial", "block": "block.serial", "rdma": "rdma.guid"}
 """Family of facts → the fact that says which part each of their subjects is."""
 
+UNPLACED = {"gpu.serial": ("pci",), "block.serial": ("pci",), "rdma.guid": ("pci", "net"), "memory.serial": ("memory",)}
+"""Fact with serial numbers → families whose subjects have other names: which of them is the exchanged part is not known."""
+
 
 def grown(leaf: str, before: int, now: int, changed: AbstractSet[str]) -> tuple[int, str]:
     """Return the growth of a counter, and why it started again (empty: it did not). `changed`: leaves of settings."""
@@ -38,6 +41,18 @@ def is_another_part(leaf: str, changed: AbstractSet[str]) -> bool:
     return bool(serial and below) and f"{serial}/{below.partition('/')[0]}" in changed
 
 
+def parts_of(leaf: str) -> tuple[str, str]:
+    """Return the part that a series belongs to, and its family: where one of them was exchanged, its past begins again."""
+    fact, _, below = leaf.partition("/")
+    family = fact.partition(".")[0]
+    return f"{family}/{below.partition('/')[0]}", family
+
+
+def exchanged(serial: str) -> tuple[str, ...]:
+    """Return the part, and the families, whose past begins again when this serial number changes."""
+    return parts_of(serial)[0], *UNPLACED[serial.partition("/")[0]]
+
+
 def is_serial(leaf: str) -> bool:
     """Tell whether a leaf says which part a subject is."""
-    return leaf.partition("/")[0] in SERIALS.values()
+    return leaf.partition("/")[0] in UNPLACED

@@ -80,6 +80,30 @@ def test_an_exchanged_gpu_has_no_past(days):
     assert found == []
 
 
+@pytest.mark.parametrize(
+    ("counter", "serial"),
+    [
+        ("memory.edac.corrected/mc0", "memory.serial/CPU1_DIMM_A1"),
+        ("net.carrier_changes/eth0", "rdma.guid/mlx5_0"),
+        ("pci.aer/0000:1b:00.0", "gpu.serial/GPU0"),
+        ("block.smart/nvme0", "block.serial/nvme0"),
+    ],
+)
+@pytest.mark.parametrize(("exchange", "named"), [(99, ["n1"]), (13, [])])
+def test_a_trend_ends_with_the_exchange_of_its_part(history, look, counter, serial, exchange, named):
+    fact, subject = counter.split("/")
+    part, place = serial.split("/")
+    items = {
+        "pci.aer": lambda count: {"correctable": {"BadTLP": count}},
+        "block.smart": lambda count: {"media_errors": count},
+    }
+    for day in range(14):
+        seen = items.get(fact, int)(2 ** max(0, day - 4) * 10)
+        history.record([look(day * DAY, {fact: {subject: seen}, part: {place: str(day // exchange)}})])
+        found = history.daily(START + day * DAY)
+    assert [each.host for each in found] == named
+
+
 def test_a_machine_never_alarms_at_first_sight(history, look):
     for name in ("h100-x2", "h200-x4"):
         recorded = document.load(paths.bundled("facts/recorded") / f"{name}.json")
