@@ -1,5 +1,5 @@
 """Finds out how many planted slow deaths the history names before the day of failure, and how many parts it names that are
-healthy: a simulated fleet with bursts, storms, idle days, reboots and exchanged parts, a look a day, through the history itself."""
+healthy: a simulated fleet with bursts, storms, idle days, reboots, wraps and exchanged parts, a look a day, through the history itself."""
 
 import math
 import random
@@ -25,6 +25,8 @@ KINDS = {  # leaf below the GPU → healthy rates a day (share of the parts, rat
     "rdma.counters": (((0.70, 1), (0.25, 20), (0.05, 200)), 500, 1e5),
 }
 STORMY = "rdma.counters"
+BITS = 32
+"""Of each counter; some begin shortly before they wrap."""
 
 
 class Counter:
@@ -33,7 +35,13 @@ class Counter:
     def __init__(self, kind, chance, onset=math.inf, end=math.inf):
         self._kind, self._chance, self._onset, self._end = kind, chance, onset, end
         self._rates, self._burst, self._worst = KINDS[kind]
-        self.value, self._base = 0, self._fresh()
+        near = chance.random() < 1 / 4
+        self.value, self._base = (2**BITS - chance.randrange(1, 1000) if near else 0), self._fresh()
+
+    @property
+    def read(self):
+        """What the part shows."""
+        return self.value % 2**BITS
 
     def _fresh(self):
         (rate,) = self._chance.choices([rate for _, rate in self._rates], [share for share, _ in self._rates])
@@ -110,7 +118,7 @@ class Fleet:
                 counter.exchange()
 
     def _facts(self, host, counters):
-        values = {kind: {gpu: counters[kind, gpu].value for gpu in GPUS} for kind in KINDS}
+        values = {kind: {gpu: counters[kind, gpu].read for gpu in GPUS} for kind in KINDS}
         facts = {kind: Each({gpu: Value(value) for gpu, value in of.items()}) for kind, of in values.items()}
         links = values["gpu.nvlink_errors"]
         facts["gpu.nvlink_errors"] = Each({gpu: Value({"recovery": {"7": links[gpu]}}) for gpu in GPUS})
