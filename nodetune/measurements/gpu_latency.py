@@ -20,7 +20,6 @@ from . import numa
 
 SECONDS = 20.0
 SCOPE = "gpus"
-SHARES_CUDA = True
 ORDER = 70
 SUITES = {"quick": {}, "full": {}}
 TOLERANCE = {"": {"peers": 40, "baseline": 40, "drift": 20}}
