@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 # What is compiled once need not be compiled again by each process that a test starts.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: try test full lint types unit integration machines wheel image release docs site apt-full apt-unit apt-integration apt-machines clean
+.PHONY: try test full lint types unit integration machines wheel image controller release docs site apt-full apt-unit apt-integration apt-machines clean
 
 try: $(VENV)/ready  ## audit this machine, and beside it a real GPU node from a bundled fact file
 	@echo; echo "== this machine: nodetune audit"; echo
@@ -65,6 +65,9 @@ wheel: $(VENV)/ready-dev  ## the wheel, in dist/, and the program run from it
 
 image: $(VENV)/ready  ## the image in which nodetune runs in a pod; NAME=REGISTRY/nodetune-node:TAG
 	@PYTHON=$(abspath $(BIN))/python sh image/build $(NAME)
+
+controller: release  ## the image of a controller, of the last commit; NAME=REGISTRY/nodetune:TAG
+	@sh image/controller $(NAME)
 
 release: $(VENV)/ready-dev  ## wheel, sdist, bundle, zipapp, packages, collection, SBOM and checksums of the last commit, in dist/; KEY=FILE signs them
 	$(BIN)/python .ci/release.py $(if $(KEY),--key $(KEY))

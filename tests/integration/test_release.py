@@ -240,3 +240,41 @@ def test_the_oldest_dependencies_that_it_allows_are_enough(python, wheel, tmp_pa
         codes=(0, 1),
     )
     assert re.search(r"\d+ passed", done.stdout)
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not all(map(shutil.which, ("buildah", "mmdebstrap"))),
+    reason="the image of a controller takes root, buildah and mmdebstrap",
+)
+def test_the_image_of_a_controller_audits_over_ssh_as_an_ordinary_user(checkout, dist, farm, tmp_path):
+    name = f"localhost/nodetune-test:{os.getpid()}"
+    run("sh", checkout / "image/controller", name)
+    container = run("buildah", "from", name).stdout.strip()
+    try:
+        about = json.loads(run("buildah", "inspect", container).stdout)["OCIv1"]["config"]
+        root = Path(run("buildah", "mount", container).stdout.strip())
+        works_in(root, about, farm)
+    finally:
+        run("buildah", "rm", container)
+        run("buildah", "rmi", name)
+
+
+def works_in(root, about, farm):
+    """With the image's own user, folder and command, and the login that was put into its home."""
+    assert about["User"] == "65532:65532"
+    home = root / "home/nodetune/.ssh"
+    home.mkdir(mode=0o700)
+    shutil.copy(farm.key, home / "id_ed25519")
+    shutil.copy(farm.known_hosts, home / "known_hosts")
+    (home / "config").write_text(f"Host *\n User {farm.user}\n")
+    for each in (home, *home.iterdir()):
+        os.chown(each, 65532, 65532)
+        each.chmod(0o700 if each.is_dir() else 0o600)
+    inside = ("chroot", f"--userspec={about['User']}", root, "env", "-i", *about["Env"])
+    hosts = ",".join(f"{each}:{farm.port}" for each in farm.good)
+    for transport in ("openssh", "paramiko"):
+        asked = ("audit", "-i", hosts, "--transport", transport, "--format", "json")
+        done = run(*inside, "sh", "-c", 'cd /work && exec "$@"', "sh", *about["Entrypoint"], *asked, codes=(0, 1, 3))
+        assert [host["state"] for host in json.loads(done.stdout)["hosts"]] == ["ok", "ok"]
+    run(*inside, "ansible-playbook", "--version")
+    assert run(*inside, "sh", "-c", "touch /opt/nodetune/x", codes=(1, 2)).stderr
