@@ -42,7 +42,7 @@ DEFERRED = {
     r"nodetune guard manifests|helm|kubectl": ("tests/integration/test_kubernetes_guard.py", "wants a cluster"),
     r"nodetune readmit|tar -xzf": (f"{SLURM}/test_readmit_slurm.py", "wants Slurm, and measures"),
     r"nodetune guard serve|ft_launcher": ("tests/unit/guard/test_serve.py", "waits for those that ask"),
-    r"nodetune report": ("tests/unit/support/test_vendor_facts.py", "reads facts that an earlier command saved"),
+    r"nodetune report": ("tests/unit/report/test_vendor_facts.py", "reads facts that an earlier command saved"),
     r"nodetune mcp": ("tests/integration/test_mcp.py", "waits for an agent"),
     r"pipx|sh nodetune-|tar xf nodetune-|ssh-keygen|sha256sum|\./nodetune\.pyz": (
         "tests/integration/test_release.py",

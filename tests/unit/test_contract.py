@@ -26,8 +26,7 @@ EVERY = sorted(checks.catalogue())
 LAYERS = [
     {"__main__", "pytest_plugin"},
     {"cli"},
-    {"report", "notify"},
-    {"readmit", "support"},
+    {"report"},
     {"provision"},
     {"tune"},
     {"guard"},

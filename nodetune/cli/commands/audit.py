@@ -55,7 +55,7 @@ _against = click.option(
 def _receiver(_context: click.Context, _parameter: click.Parameter, typed: str) -> str:
     """Check the URL before any host is contacted. Raise RequestError."""
     if typed:
-        from nodetune.notify.receiver import Receiver  # most audits notify nobody
+        from nodetune.report.notify.receiver import Receiver  # most audits notify nobody
 
         Receiver.parse(typed)
     return typed
@@ -174,7 +174,7 @@ def command(
     if not (selected or (request.facts_path and request.facts_path.parent == BUNDLED)):
         _record(asked, judged, summary, results)
     if request.notify:
-        from nodetune.notify import run as notices
+        from nodetune.report.notify import run as notices
 
         if problem := notices.notify(request, results, f"{judged} {selected}"):
             Terminal().warn(problem)

@@ -11,7 +11,7 @@ from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
 from nodetune.cli.terminal import Terminal
 from nodetune.foundation import file_io, json_document, text
-from nodetune.readmit.request import ReadmitRequest
+from nodetune.provision.readmit.request import ReadmitRequest
 
 
 def _names(_context: click.Context, _parameter: click.Parameter, typed: tuple[str, ...]) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def command(request: ReadmitRequest, dry_run: bool, yes: bool, output_format: st
     Exit code: 0 nothing missing, 1 findings or parts gone, 2 usage, 3 unknown or not measured, 4 the drain is not the
     guard's, 5 below target.
     """
-    from nodetune.readmit import document, run
+    from nodetune.provision.readmit import document, run
 
     settings.announce()
     show = Terminal()

@@ -12,7 +12,7 @@ from nodetune.cli.terminal import Terminal
 from nodetune.facts import document
 from nodetune.foundation import file_io, sealed
 from nodetune.foundation.exit_codes import INCOMPLETE, OK
-from nodetune.support.request import SupportRequest
+from nodetune.report.support.request import SupportRequest
 
 
 @requests.command("report", SupportRequest)
@@ -42,7 +42,7 @@ def command(request: SupportRequest) -> int:
     changed the host; first a page of text. Facts about software, users and jobs stay out. Look at it before you send it.
     Exit code: 0 done, 2 usage, 3 the host could not be read: the bundle holds what is known without it.
     """
-    from nodetune.support import gather, page
+    from nodetune.report.support import gather, page
 
     name = gather.NAMELESS if request.nameless else request.host
     path = request.bundle or Path(f"{document.file_name(name, set()).removesuffix('.json')}-report.tar.gz")

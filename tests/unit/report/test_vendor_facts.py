@@ -11,8 +11,8 @@ from nodetune.facts import document
 from nodetune.foundation import paths
 from nodetune.history.history import History
 from nodetune.history.look import Sorter
-from nodetune.support import gather, page, vendor_facts
-from nodetune.support.request import SupportRequest
+from nodetune.report.support import gather, page, vendor_facts
+from nodetune.report.support.request import SupportRequest
 from tests.support import commandline
 
 RECORDED = paths.bundled("facts/recorded") / "h100-x2.json"

@@ -8,7 +8,7 @@ from nodetune.foundation import text
 from nodetune.foundation.stage_output import Show
 from nodetune.guard.node.scontrol import Node
 from nodetune.hosts import nodeset, patterns
-from nodetune.readmit.request import NOBODY, ReadmitRequest
+from nodetune.provision.readmit.request import NOBODY, ReadmitRequest
 from nodetune.remote.selected_hosts import selected_hosts
 
 MOST = 2

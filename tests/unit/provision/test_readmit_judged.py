@@ -5,9 +5,9 @@ import pytest
 from nodetune.api.model import HostFacts, Value
 from nodetune.facts.machine import Machine
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK, TOO_SLOW
+from nodetune.provision.readmit import judged, resuming
+from nodetune.provision.readmit.run import Readmission
 from nodetune.provision.record import LEFT_OUT, StageResult, failed
-from nodetune.readmit import judged, resuming
-from nodetune.readmit.run import Readmission
 from nodetune.verify.find_slow.model import NODE, Culprit, Doubt, Fleet, Part, Result
 from nodetune.verify.find_slow.run import SlowSearch
 from nodetune.verify.model import PASS, SHORT, SKIP, UNKNOWN, Figure, Unmeasured, Verdict

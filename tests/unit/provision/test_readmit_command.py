@@ -10,8 +10,8 @@ from nodetune.foundation.request import RequestError
 from nodetune.foundation.stage_output import Silent
 from nodetune.guard.node.scontrol import Node
 from nodetune.hosts.connection_options import ConnectionOptions
-from nodetune.readmit import neighbours, run
-from nodetune.readmit.request import ReadmitRequest
+from nodetune.provision.readmit import neighbours, run
+from nodetune.provision.readmit.request import ReadmitRequest
 from nodetune.verify.suites import SuiteRequest
 from tests.support import commandline
 

@@ -20,10 +20,10 @@ from nodetune.guard.deploy.cluster import ClusterError
 from nodetune.guard.node import drain
 from nodetune.guard.node.scontrol import Node
 from nodetune.provision import results as stage_results
+from nodetune.provision.readmit import STEPS, exchanged, judged, neighbours, resuming
+from nodetune.provision.readmit.exchanged import SERIALS, Inventory
+from nodetune.provision.readmit.request import ReadmitRequest
 from nodetune.provision.record import DONE, LEFT_OUT, StageResult, failed
-from nodetune.readmit import STEPS, exchanged, judged, neighbours, resuming
-from nodetune.readmit.exchanged import SERIALS, Inventory
-from nodetune.readmit.request import ReadmitRequest
 from nodetune.remote.selected_hosts import selected_hosts
 from nodetune.verify import baseline
 from nodetune.verify import document as verify_document

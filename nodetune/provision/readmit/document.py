@@ -9,10 +9,10 @@ from typing import Any
 
 from nodetune.facts import document as facts_document
 from nodetune.foundation import json_document, sealed, text
+from nodetune.provision.readmit import STEPS
+from nodetune.provision.readmit.request import ReadmitRequest
+from nodetune.provision.readmit.run import Prepared, Readmission
 from nodetune.provision.record import FAILED, StageResult
-from nodetune.readmit import STEPS
-from nodetune.readmit.request import ReadmitRequest
-from nodetune.readmit.run import Prepared, Readmission
 
 SCHEMA = "nodetune.readmit/1"
 WIDTH = max(map(len, STEPS))

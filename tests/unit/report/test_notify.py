@@ -12,9 +12,9 @@ import pytest
 from nodetune.api.model import Finding, HostResult
 from nodetune.foundation import schemas
 from nodetune.foundation.request import RequestError
-from nodetune.notify import forms, receiver, verdicts
-from nodetune.notify.receiver import NotSentError, Receiver
-from nodetune.notify.verdicts import Notice, Verdict
+from nodetune.report.notify import forms, receiver, verdicts
+from nodetune.report.notify.receiver import NotSentError, Receiver
+from nodetune.report.notify.verdicts import Notice, Verdict
 from tests.support.commandline import nodetune as run
 
 SECRET = "T0KEN-of-the-site"

@@ -9,8 +9,8 @@ from nodetune.foundation.stage_output import Show
 from nodetune.guard.deploy import cluster, resume
 from nodetune.guard.deploy.request import ResumeRequest
 from nodetune.guard.deploy.resume import BACK
+from nodetune.provision.readmit.request import ReadmitRequest
 from nodetune.provision.record import DONE, LEFT_OUT, StageResult, failed
-from nodetune.readmit.request import ReadmitRequest
 
 
 def resumed(request: ReadmitRequest, show: Show) -> StageResult:

@@ -20,8 +20,8 @@ from nodetune.history.history import History
 from nodetune.history.look import FIGURE
 from nodetune.remediation.runs import earlier_runs
 from nodetune.remote.selected_hosts import selected_hosts
-from nodetune.support import vendor_facts
-from nodetune.support.request import SupportRequest
+from nodetune.report.support import vendor_facts
+from nodetune.report.support.request import SupportRequest
 from nodetune.verify import document as verify_document
 from nodetune.verify.model import Figure
 

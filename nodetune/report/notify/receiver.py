@@ -17,7 +17,7 @@ from typing import Any
 import nodetune
 from nodetune.foundation import text
 from nodetune.foundation.request import RequestError
-from nodetune.notify.forms import FORMS
+from nodetune.report.notify.forms import FORMS
 
 TRIES, WAIT_SECONDS, STEP_SECONDS = 3, 1.0, 5.0
 MOST_SECONDS = 15.0

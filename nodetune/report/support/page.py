@@ -11,7 +11,7 @@ from nodetune.api.model import Each, HostFacts, Value
 from nodetune.facts import machine
 from nodetune.foundation import text
 from nodetune.history.look import FIGURE
-from nodetune.support.gather import HISTORY_DAYS, Dossier
+from nodetune.report.support.gather import HISTORY_DAYS, Dossier
 
 MOST = 12
 """Lines of a part of the page; the files have all."""

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from nodetune.foundation import json_document, text
-from nodetune.notify.verdicts import FAIL, LOST, PASS, UNKNOWN, Notice, Verdict
+from nodetune.report.notify.verdicts import FAIL, LOST, PASS, UNKNOWN, Notice, Verdict
 
 SCHEMA = "nodetune.notice/1"
 MOST_LINES = 30

@@ -5,7 +5,7 @@ import pytest
 from nodetune.api.model import Each, HostFacts, Unread, Value
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 from nodetune.history.points import Change
-from nodetune.readmit import exchanged, judged
+from nodetune.provision.readmit import exchanged, judged
 
 
 def facts(**serials):

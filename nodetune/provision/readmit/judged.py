@@ -12,8 +12,8 @@ from nodetune.foundation.stage_output import Show
 from nodetune.history.history import History
 from nodetune.history.points import Change
 from nodetune.provision import results as stage_results
+from nodetune.provision.readmit.exchanged import Inventory
 from nodetune.provision.record import DONE, StageResult, failed
-from nodetune.readmit.exchanged import Inventory
 from nodetune.verify.find_slow import document, words
 from nodetune.verify.find_slow.run import SlowSearch
 from nodetune.verify.model import PASS

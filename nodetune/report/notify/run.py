@@ -10,9 +10,9 @@ from pathlib import Path
 from nodetune.api.model import HostResult
 from nodetune.audit.request import AuditRequest
 from nodetune.foundation import file_io, text
-from nodetune.notify import forms, verdicts
-from nodetune.notify.receiver import NotSentError, Receiver
 from nodetune.remediation.runs import record
+from nodetune.report.notify import forms, verdicts
+from nodetune.report.notify.receiver import NotSentError, Receiver
 
 SCHEMA = "nodetune.notified/1"
 LARGEST = 1 << 26
