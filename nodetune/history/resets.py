@@ -16,7 +16,7 @@ SERIALS = {"gpu": "gpu.serial", "block": "block.serial", "rdma": "rdma.guid"}
 """Family of facts → the fact that says which part each of their subjects is."""
 
 UNPLACED = {"gpu.serial": ("pci",), "block.serial": ("pci",), "rdma.guid": ("pci", "net"), "memory.serial": ("memory",)}
-"""Fact with serial numbers → families whose subjects have other names: which of them is the exchanged part is not known."""
+"""Fact with serial numbers → families whose subjects have other names, so that any of them may be the exchanged part."""
 
 
 def grown(leaf: str, before: int, now: int, changed: AbstractSet[str]) -> tuple[int, str]:
