@@ -99,8 +99,8 @@ def rpm(package: tree.Package, who: str, work: Path, out: Path) -> None:
         "folders": "\n".join(f"%dir {each}" for each in _folders(files)),
         "post": f'%post\nif [ "$1" = 1 ]; then\n{enable}fi\n' if package.enabled else "",
         "posttrans": _part(package, "after-install"),
-        "preun": f'if [ "$1" = 0 ]; then\n{_part(package, "before-remove")}{running} systemctl stop {units}\nsystemctl disable -q {package.units[0]}\nfi\n{_clean(package)}',
-        "postun": f'if [ "$1" = 0 ]; then\n{_part(package, "after-purge")}fi\n',
+        "preun": f'if [ "$1" = 0 ]; then\n{_part(package, "before-remove")}{running} systemctl stop {units}\nsystemctl disable -q {package.units[0]}\nfi\n',
+        "postun": f'if [ "$1" = 0 ]; then\n{_part(package, "after-purge")}fi\n{_rest(package)}',
         "time": time.strftime("%a %b %d %Y", time.gmtime(TIME)),
         "who": who,
     }
@@ -149,6 +149,13 @@ def _case(word: str, *parts: str) -> str:
 
 def _clean(package: tree.Package) -> str:
     return f"find {package.program} -name __pycache__ -type d -prune -exec rm -rf {{}} +\n" if package.program else ""
+
+
+def _rest(package: tree.Package) -> str:
+    """Remove what was compiled once the sources are gone: the scripts of old and new run in another order from rpm to rpm."""
+    gone = f"[ -e {package.program}/nodetune/__init__.py ]"
+    folders = f"rmdir {tree.HOME} {tree.LIB} 2> /dev/null || true"
+    return f"{gone} || rm -rf {package.program}\n{folders}\n" if package.program else ""
 
 
 def _deb_enable(package: tree.Package) -> str:

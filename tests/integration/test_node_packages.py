@@ -21,7 +21,7 @@ PASSES = "SLURM_JOB_ID=7 /usr/lib/nodetune/guard/prolog"
 ROOTS = {
     "bookworm": ("http://deb.debian.org/debian", "main"),
     "trixie": ("http://deb.debian.org/debian", "main"),
-    "noble": ("http://archive.ubuntu.com/ubuntu", "main"),
+    "noble": ("http://archive.ubuntu.com/ubuntu", "main universe"),
 }
 WORDS = "python3,systemd,init-system-helpers,rpm"
 EXPLAINED = {
