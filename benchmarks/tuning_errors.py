@@ -118,13 +118,13 @@ TWO = (Parameter("CHANNELS", (24, 8), "simulated"),)
 def worlds_of_noise(name: str, **noise: float | bool) -> dict[str, Callable[[random.Random], Bench]]:
     """Return three worlds with recorded noise: nothing to gain, 3 % for large messages, and a gain with a harm."""
 
-    def made(effect: Callable[[Setting, Case], float]) -> Callable[[random.Random], Bench]:
-        return lambda generator: RecordedPair(generator, effect, **noise)  # type: ignore[arg-type]
+    def made(effect: Callable[[Setting, Case], float], **cases: Sequence[Case]) -> Callable[[random.Random], Bench]:
+        return lambda generator: RecordedPair(generator, effect, **noise, **cases)  # type: ignore[arg-type]
 
     return {
         f"recorded{name}, nothing to gain": made(lambda *_: 0.0),
         f"recorded{name}, 3 % to gain": made(large_only),
-        f"recorded{name}, 6 % better, worse one by one": made(slow_to_start),
+        f"recorded{name}, 6 % better, worse one by one": made(slow_to_start, cases=recorded_nccl.NAMED),
     }
 
 

@@ -8,7 +8,7 @@ import json
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -85,6 +85,8 @@ def _cases() -> tuple[list[Case], Mapping[str, Sequence[float]]]:
 
 
 CASES, ROUNDS = _cases()
+NAMED = tuple(replace(case, judged=case.judged or case.coarse) for case in CASES)
+"""The cases where --sizes names the sizes of calls one by one."""
 
 
 @dataclass

@@ -92,7 +92,7 @@ class CaseResult:
     def settled(self) -> bool:
         """Whether more runs would not find a loss."""
         most = -self.case.most_loss
-        return self.low > most - RESOLVED / 2 or (self.case.coarse and self.ratio > most)
+        return self.low > most - RESOLVED / 2 or (self.case.coarse and (self.ratio > most or self.worse))
 
     @property
     def loss(self) -> str:
@@ -118,7 +118,7 @@ class Confirmation:
         """Return whether more runs would not change the decision: no gain, a certain loss, or a gain without any loss."""
         if self.refused:
             return self.high < LEAST_GAIN or any(each.lost and each.p_worse < LOOKS[0][1] for each in self.cases)
-        return all(each.settled for each in self.cases if each.case.judged)
+        return all(each.settled for each in self.cases if each.case.judged or each.case.coarse)
 
     @property
     def undecided(self) -> tuple[Case, ...]:

@@ -37,6 +37,9 @@ SHOWN_SIZES = (64 << 10, MIB, 16 * MIB, 256 * MIB)
 LAUNCHED, LARGEST_LAUNCHED = (64 << 10, MIB), 4 * MIB
 """Sizes that are also called one by one, and the largest at which the time to launch a call matters."""
 
+DECISIVE = {"bandwidth": (), "overlap": (), "latency": LAUNCHED}
+"""Those of LAUNCHED that may refuse a setting without --sizes; the others are shown."""
+
 COLLECTIVES = {
     "bandwidth": ("all_reduce", "all_gather"),
     "overlap": ("all_reduce", "all_gather", "reduce_scatter"),
@@ -174,7 +177,7 @@ def case_of(figure: Figure, wanted: NcclRequest) -> Case:
         return Case(f"{name} {text.size(size)} latency", "µs", "lower")
     overlap = wanted.aim == "overlap"
     if figure.metric.endswith(CALL):
-        asked = not wanted.sizes or _nearest(size, (*wanted.sizes, *wanted.launched)) in wanted.sizes
+        asked = _nearest(size, (*wanted.sizes, *wanted.launched)) in (wanted.sizes or DECISIVE[wanted.aim])
         named = f"{name} {text.size(size)} {SINGLY}"
         return Case(named, "µs", "lower", objective=False, judged=asked and not overlap, where=SINGLY, coarse=True)
     if figure.metric.endswith(STEP):

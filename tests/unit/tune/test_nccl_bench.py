@@ -31,15 +31,10 @@ def test_cases_aim_at_large_sizes_and_guard_the_small_ones(host):
     assert [case.id for case in cases if case.objective] == [
         f"{name} {size}" for size in ("256 MiB", "1 GiB") for name in ("all_reduce", "all_gather")
     ]
-    names = ("all_reduce", "all_gather")
     assert {case.id for case in cases if not case.objective and case.judged} == {
-        *(f"{name} {size}" for size in ("64 KiB", "1 MiB", "16 MiB") for name in names),
-        *(f"{name} {size} called one by one" for size in ("64 KiB", "1 MiB") for name in names),
+        f"{name} {size}" for size in ("64 KiB", "1 MiB", "16 MiB") for name in ("all_reduce", "all_gather")
     }
-    assert {(case.unit, case.better, case.coarse) for case in cases if case.judged} == {
-        ("GB/s", "higher", False),
-        ("µs", "lower", True),
-    }
+    assert {(case.unit, case.better, case.coarse) for case in cases if case.judged} == {("GB/s", "higher", False)}
     assert {case.where for case in cases} == {"alone", "with computation", "called one by one"}
 
 
@@ -315,9 +310,20 @@ def more_channels_start_slower(host):
     host.call = lambda name, size, env: 20.0 * jitter.gauss(1.0, 0.01) * (1.17 if many(env) and size > 65536 else 1.0)
 
 
-def test_a_loss_of_calls_one_by_one_refuses_by_default(host):
+LAUNCHED = (1 << 20, 256 << 20)
+"""Sizes that a user names because his job calls them one by one."""
+
+
+def test_a_loss_of_calls_one_by_one_is_told(host):
     more_channels_start_slower(host)
     outcome = study.tune(host.bench(), 1e6)
+    assert outcome.setting == (("NCCL_MIN_CTAS", 64),)
+    assert re.search(r"called one by one -1\d\.\d % \(all_\w+ 1 MiB\): not for many small messages", outcome.reason)
+
+
+def test_a_loss_of_the_named_size_refuses(host):
+    more_channels_start_slower(host)
+    outcome = study.tune(host.bench(sizes=LAUNCHED), 1e6)
     assert outcome.state == study.NOTHING
     assert re.search(
         r"in the screening NCCL_MIN_CTAS=64: \+1\d\.\d %, but all_\w+ 1 MiB called one by one -1\d\.\d %: --sizes",
@@ -327,7 +333,7 @@ def test_a_loss_of_calls_one_by_one_refuses_by_default(host):
 
 def test_a_refused_finalist_loses_called_one_by_one(host):
     more_channels_start_slower(host)
-    outcome = study.tune(host.bench(only=("NCCL_MIN_CTAS",)), 1e6)
+    outcome = study.tune(host.bench(only=("NCCL_MIN_CTAS",), sizes=LAUNCHED), 1e6)
     (confirmation,) = outcome.confirmations
     assert outcome.state == study.NOTHING
     assert re.search(r"1 MiB called one by one is 1\d\.\d % worse", confirmation.refused)
@@ -335,18 +341,11 @@ def test_a_refused_finalist_loses_called_one_by_one(host):
     assert headline(found).settle == confirm.LEAVES_OUT
 
 
-def test_sizes_that_leave_it_out_accept_the_trade_in_words(host):
-    more_channels_start_slower(host)
-    outcome = study.tune(host.bench(sizes=(256 << 20, 1 << 30)), 1e6)
-    assert outcome.setting == (("NCCL_MIN_CTAS", 64),)
-    assert re.search(r"called one by one -1\d\.\d % \(all_\w+ 1 MiB\): not for many small messages", outcome.reason)
-
-
 def test_jitter_of_calls_one_by_one_refuses_nothing(host):
     host.rate = noisy(4, lambda name, size, env: 1.05 if env.get("NCCL_MIN_CTAS") == "32" else 1.0)
     jitter = random.Random(7)
     host.call = lambda name, size, env: 20.0 * jitter.gauss(1.0, 0.08)
-    outcome = study.tune(host.bench(), 1e6)
+    outcome = study.tune(host.bench(sizes=LAUNCHED), 1e6)
     assert outcome.accepted
     assert "called one by one ±" in outcome.reason, "its resolution is told"
 
