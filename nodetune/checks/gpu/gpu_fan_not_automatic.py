@@ -21,7 +21,7 @@ def observe(facts: FactsView) -> dict[str, list[str]]:
     return {
         gpu: [
             f"fan {number} at {speed} %"
-            for number, (policy, speed) in enumerate(zip(policies, speeds.get(gpu, ()), strict=False))
+            for number, (policy, speed) in enumerate(zip(policies, speeds.get(gpu, ())))
             if policy == "manual" and speed < FULL
         ]
         for gpu, policies in facts["gpu.fan_policy"].items()

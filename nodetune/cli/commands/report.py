@@ -32,7 +32,7 @@ from nodetune.report.support.request import SupportRequest
 @click.option("--key", **cli_options.FILE, help="Sign the bundle with this SSH key (ssh-keygen -Y).")
 @verbosity.progress_option
 def command(request: SupportRequest) -> int:
-    """Bundle what a vendor's support needs about a host, without secrets.
+    """Bundle what a vendor's support asks for, without secrets.
 
     \b
     nodetune report gpu017 -i prod -b --history fleet.db

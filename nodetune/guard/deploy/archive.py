@@ -81,12 +81,12 @@ def write_tar(path: str, more: Mapping[str, tuple[int, str]]) -> None:
     """Write the program below PROGRAM, and `more` (name → mode, text), as a tar: the same bytes for the same sources."""
     program = {f"{PROGRAM}/{name}": (0o644, content(source)) for name, source in files().items()}
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as made:
-        for name, (mode, content) in sorted(
+        for name, (mode, each) in sorted(
             {**program, **{name: (m, t.encode()) for name, (m, t) in more.items()}}.items()
         ):
             entry = tarfile.TarInfo(name.strip("/"))
-            entry.size, entry.mode = len(content), mode
-            made.addfile(entry, io.BytesIO(content))
+            entry.size, entry.mode = len(each), mode
+            made.addfile(entry, io.BytesIO(each))
 
 
 def content(source: Path | str) -> bytes:

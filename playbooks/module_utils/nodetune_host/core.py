@@ -108,7 +108,7 @@ def revert(entries, executor, result, force=False, timed=None):
     links = {entry["group"] for entry in done if _is_timed(entry["change"])}
     groups = [group for group in dict.fromkeys(entry["group"] for entry in done) if timed in (None, group in links)]
     chosen = [entry for entry in reversed(done) if entry["group"] in groups]
-    undoing = _Undoing(executor, result, force, _states(done), *_since(entries, chosen, executor))
+    undoing = _Undoing(executor, result, force, _states(done), Later(entries, executor.journal), chosen)
     for group in reversed(groups):
         undoing.group([entry for entry in chosen if entry["group"] == group], handlers_of(group, entries))
 
@@ -128,9 +128,10 @@ def _check_states(done):
 class _Undoing:
     """A rollback. Of a resource that is not brought back completely (`kept`), earlier changes are left alone, too."""
 
-    def __init__(self, executor, result, force, states, undone, changed_by):
-        self.executor, self.result, self.force, self.states = executor, result, force, states
-        self.undone, self.changed_by, self.kept = undone, {} if force else changed_by, set()
+    def __init__(self, executor, result, force, states, later, chosen):
+        self.executor, self.result, self.force, self.states, self.later = executor, result, force, states, later
+        self.undone, changed_by = _since(later, chosen, executor)
+        self.changed_by, self.kept = {} if force else changed_by, set()
 
     def group(self, entries, handlers):
         """Undo the changes of one group, last first, then run its handlers."""
@@ -156,7 +157,13 @@ class _Undoing:
 
     def _one(self, key, entry, handlers):
         before = len(self.result.problems), len(self.result.refused)
-        changed = _restore(entry, self.executor, self.result, self.force, handlers, self.states[entry["n"]])
+        states = self.states[entry["n"]]
+        if isinstance(states[0], dict) and "folder" in states[0]:
+            states = [
+                dict(states[0], folder=self.later.folder(states[0], entry["change"].get("path", ""))),
+                *states[1:],
+            ]
+        changed = _restore(entry, self.executor, self.result, self.force, handlers, states)
         if before != (len(self.result.problems), len(self.result.refused)):
             self.kept.add(key)
         return changed
@@ -238,9 +245,8 @@ def _refusal(entry, executor, message):
         return {**refused, "diff": {}}
 
 
-def _since(entries, done, executor):
+def _since(later, done, executor):
     """Return (the resources that a rollback restored since, {resource: the later run that changed it})."""
-    later = Later(entries, executor.journal)
     undone, upon = set(), {}
     for key, entry in {identity_then(entry): entry for entry in done}.items():
         try:

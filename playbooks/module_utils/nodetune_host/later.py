@@ -9,12 +9,16 @@ from .problem import ChangeError
 
 
 class Run(NamedTuple):
-    """A run: the one that it rolled back (None: its journal does not say), each resource's first and last entry."""
+    """A run: the one that it rolled back (None: its journal does not say), each resource's first and last entry.
+
+    `folders`: those that it made.
+    """
 
     name: str
     since: float
     undid: Optional[str]
     made: dict
+    folders: frozenset
 
 
 class Step(NamedTuple):
@@ -30,12 +34,21 @@ class Later:
     """The runs of this host after the one with the journal `entries`. `own`, the run that asks, is left out."""
 
     def __init__(self, entries, own):
-        this = _run(entries) if entries else Run("", 0, "", {})
+        this = _run(entries) if entries else Run("", 0, "", {}, frozenset())
         found = [_run(each) for journal, each in runs(own.home, IN_MEMORY) if journal.run not in (own.run, this.name)]
         self._runs = sorted([this, *found], key=lambda run: run.since)
         self._number = self._runs.index(this)
         self._up_to_this = {run.name for run in self._runs[: self._number + 1]}
         self._of = this.name
+        self._folders = frozenset().union(*(run.folders for run in self._runs))
+
+    def folder(self, state, path):
+        """Return the topmost folder above a path that the run of its state, or any other run, made; None if there is none.
+
+        A run cannot remove a folder that a later run uses. The later one does, with its own last file there.
+        """
+        above = [each for each in self._folders | {state.get("folder")} if each and path.startswith(each + "/")]
+        return min(above, key=len, default=None)
 
     def undone(self, entry):
         """Return whether a rollback has brought a resource back to its state before the run, or to an older one.
@@ -88,7 +101,7 @@ def identity_then(entry):
 
 
 def _run(entries):
-    made = {}
+    made, folders = {}, set()
     for entry in changes(entries):
         if not named(entry["change"]["change"]):
             continue
@@ -96,7 +109,14 @@ def _run(entries):
             key = attempt(identity_then, entry)
             attempt(same, entry["change"], entry["before"], left(entry))
             made[key] = made.get(key, (entry,))[0], entry
-    return Run(entries[0]["run"], entries[0]["since"], entries[0].get("of"), made)
+            folders.add(_folder(entry["before"]))
+    return Run(entries[0]["run"], entries[0]["since"], entries[0].get("of"), made, frozenset(folders - {None}))
+
+
+def _folder(state):
+    """Return the topmost folder that was missing before a change; None if none was, or for another kind."""
+    found = state.get("folder") if isinstance(state, dict) else None
+    return found if isinstance(found, str) else None
 
 
 def _undid(earlier, change, key, first, last):

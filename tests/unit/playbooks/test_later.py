@@ -134,3 +134,13 @@ def test_a_file_brought_back_halfway_is_brought_back_later(do, back, tmp_path, p
     assert path.read_text() == "1\n", "the second group is undone, the first is kept with the other file"
     assert (back("run-2", "back-2"), back("run-1", "back-3")) == ([], [])
     assert (path.read_text(), other.exists()) == ("old\n", False)
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_the_last_run_to_leave_removes_the_shared_folder(do, back, tmp_path, order):
+    do([a_file(tmp_path / "ours/gpu/a", "1\n")], run="run-1")
+    do([a_file(tmp_path / "ours/irq/b", "2\n")], run="run-2")
+    for number in order:
+        assert (tmp_path / "ours").is_dir()
+        assert back(f"run-{number}", f"back-{number}") == []
+    assert not (tmp_path / "ours").exists()
