@@ -16,6 +16,8 @@ DOCUMENTATION = """{
  "options": {
   "run": {"description": "Name of this run. It must hold the lock (nodetune_begin).", "type": "str", "required": true},
   "of": {"description": "The run to roll back.", "type": "str", "required": true},
+  "after": {"description": "Runs that are rolled back before. In check mode, they are taken to be.",
+            "type": "list", "elements": "str", "default": []},
   "entries": {"description": "The controller's copy of its journal. Used if the host has lost its own.",
               "type": "list", "elements": "dict", "default": []},
   "force": {"description": "Also restore resources that were changed since.", "type": "bool", "default": false},

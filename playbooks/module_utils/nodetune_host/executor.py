@@ -33,10 +33,11 @@ from .resources import (
 
 
 class Executor:
-    """Makes changes and writes each to the journal first."""
+    """Makes changes and writes each to the journal first. `undone`: the runs that a dry run has rolled back before."""
 
     def __init__(self, journal):
         self.journal = journal
+        self.undone = set()
 
     def read(self, change):
         return attempt(resource_of(change).read, change)

@@ -31,11 +31,11 @@ class Step(NamedTuple):
 
 
 class Later:
-    """The runs of this host after the one with the journal `entries`. `own`, the run that asks, is left out."""
+    """The runs of this host after the one with the journal `entries`, without `own`, the run that asks, and those `undone`."""
 
-    def __init__(self, entries, own):
+    def __init__(self, entries, own, undone=()):
         this = _run(entries) if entries else Run("", 0, "", {}, frozenset())
-        found = [_run(each) for journal, each in runs(own.home, IN_MEMORY) if journal.run not in (own.run, this.name)]
+        found = [_run(each) for journal, each in runs(own.home, IN_MEMORY) if journal.run not in (own.run, this.name, *undone)]
         self._runs = sorted([this, *found], key=lambda run: run.since)
         self._number = self._runs.index(this)
         self._up_to_this = {run.name for run in self._runs[: self._number + 1]}

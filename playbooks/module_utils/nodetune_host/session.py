@@ -119,7 +119,11 @@ def revert(given, result, check_mode):
     wanted = _guard_for(given, of)
     if check_mode:
         idle.require(wanted)
-        core.revert(of, DryRun(Journal(given["run"])), result, given["force"], given["timed"])
+        dry = DryRun(Journal(given["run"]))
+        for name in given["after"]:
+            core.revert(_entries_of(dict(given, of=name, entries=[])), dry, core.Result(), given["force"])
+            dry.undone.add(name)
+        core.revert(of, dry, result, given["force"], given["timed"])
         return
     with _at_work(given["run"], wanted, journal.IN_MEMORY) as own:
         result.entries = own.added
