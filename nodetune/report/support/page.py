@@ -77,7 +77,7 @@ def _machine(facts: HostFacts) -> Iterator[str]:
     dmi = {name.removeprefix("host.dmi."): _value(facts, name) for name in facts.facts if name.startswith("host.dmi.")}
     yield " ".join(str(dmi[name]) for name in ("sys_vendor", "product_name") if dmi.get(name)) or "unknown model"
     named = [f"{name.removesuffix('_serial')} {dmi[name]}" for name in dmi if name.endswith("serial") and dmi[name]]
-    yield f"serial numbers: {', '.join(named) or 'not read (root can read them)'}"
+    yield f"serial numbers: {', '.join(named) or 'none found (only root can read them)'}"
     yield f"BIOS {dmi.get('bios_version') or 'unknown'} of {dmi.get('bios_date') or 'unknown date'}"
     found = machine.of(facts)
     yield f"{found.title}; driver {found.driver or 'unknown'}; {found.cpu or 'unknown CPU'}"

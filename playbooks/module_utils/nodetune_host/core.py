@@ -108,7 +108,9 @@ def revert(entries, executor, result, force=False, timed=None):
     links = {entry["group"] for entry in done if _is_timed(entry["change"])}
     groups = [group for group in dict.fromkeys(entry["group"] for entry in done) if timed in (None, group in links)]
     chosen = [entry for entry in reversed(done) if entry["group"] in groups]
-    undoing = _Undoing(executor, result, force, _states(done), Later(entries, executor.journal, executor.undone), chosen)
+    undoing = _Undoing(
+        executor, result, force, _states(done), Later(entries, executor.journal, executor.undone), chosen
+    )
     for group in reversed(groups):
         undoing.group([entry for entry in chosen if entry["group"] == group], handlers_of(group, entries))
 

@@ -35,7 +35,11 @@ class Later:
 
     def __init__(self, entries, own, undone=()):
         this = _run(entries) if entries else Run("", 0, "", {}, frozenset())
-        found = [_run(each) for journal, each in runs(own.home, IN_MEMORY) if journal.run not in (own.run, this.name, *undone)]
+        found = [
+            _run(each)
+            for journal, each in runs(own.home, IN_MEMORY)
+            if journal.run not in (own.run, this.name, *undone)
+        ]
         self._runs = sorted([this, *found], key=lambda run: run.since)
         self._number = self._runs.index(this)
         self._up_to_this = {run.name for run in self._runs[: self._number + 1]}
