@@ -69,6 +69,7 @@ def kept(folder):
     return len(file.read_text().splitlines()) - 1 if file.exists() else 0
 
 
+@pytest.mark.full
 def test_larger_buffers_fill_a_long_path_and_are_undone(hosts):
     bench = tcp.TcpBench(hosts, tcp.TcpRequest(allow_settings=True), REACH, alone)
     default, larger = (bench.measure(setting, bench.cases) for setting in ((), (("tcp_buffers", "16MiB"),)))
