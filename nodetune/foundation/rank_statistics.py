@@ -27,15 +27,17 @@ def _orders(first: int, second: int) -> tuple[int, ...]:
 
 def shift(before: Sequence[float], after: Sequence[float], level: float) -> tuple[float, float, float] | None:
     """Return (estimate, low, high) of after - before at confidence 1 - level; None if there are too few."""
-    counts, refused = _orders(len(before), len(after)), 0
-    allowed, tail = level / 2 * sum(counts), 0
+    differences = sorted(late - early for early in before for late in after)
+    return _interval(differences, _orders(len(before), len(after)), level)
+
+
+def _interval(found: Sequence[float], counts: Sequence[int], level: float) -> tuple[float, float, float] | None:
+    """Return (median, low, high) of sorted values, whose ranks have the null distribution `counts`."""
+    refused, allowed, tail = 0, level / 2 * sum(counts), 0
     while tail + counts[refused] <= allowed:
         tail += counts[refused]
         refused += 1
-    if refused == 0:
-        return None
-    differences = sorted(late - early for early in before for late in after)
-    return statistics.median(differences), differences[refused - 1], differences[-refused]
+    return (statistics.median(found), found[refused - 1], found[-refused]) if refused else None
 
 
 def p_larger(before: Sequence[float], after: Sequence[float]) -> float:
@@ -62,15 +64,7 @@ def _averages(differences: Sequence[float]) -> list[float]:
 
 def paired_shift(differences: Sequence[float], level: float) -> tuple[float, float, float] | None:
     """Return (estimate, low, high) of paired differences at confidence 1 - level; None if there are too few."""
-    counts, refused = _signs(len(differences)), 0
-    allowed, tail = level / 2 * sum(counts), 0
-    while tail + counts[refused] <= allowed:
-        tail += counts[refused]
-        refused += 1
-    if refused == 0:
-        return None
-    found = _averages(differences)
-    return statistics.median(found), found[refused - 1], found[-refused]
+    return _interval(_averages(differences), _signs(len(differences)), level)
 
 
 def p_positive(differences: Sequence[float]) -> float:
