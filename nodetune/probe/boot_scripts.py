@@ -50,9 +50,16 @@ def _lines_of(path):
         found = [each for each in found if not each[2].startswith(("ExecStop", "ExecReload"))]
         started = [PATH.findall(text) for _, _, text in found if text.startswith("Exec")]
         for script in [each for paths in started for each in paths]:
-            if read.text_or(script)[:2] == "#!":
+            if _is_script(script):
                 found += _text_lines(script)
     return found
+
+
+def _is_script(path):
+    try:
+        return read.raw_bytes(path, 2) == b"#!"  # most are programs, of up to 100 MB
+    except OSError:
+        return False
 
 
 def _text_lines(path):
@@ -68,14 +75,16 @@ def _text_lines(path):
 
 def sets_sysctl(name, found):
     """Return {value, file, line} of the last of the lines that sets a kernel parameter, or None."""
+    path = sysctl.path_of(name)
+    found = [line for line in found if name in line[2] or sysctl.swapped(name) in line[2] or path in line[2]]
     known = "(?:{}|{})".format(re.escape(name), re.escape(sysctl.swapped(name)))
     written = r"\bsysctl\b.*(?<![\w./]){}\s*=\s*[\"']?({}){}".format(known, LITERAL, END)
-    return _last([written, _redirected(sysctl.path_of(name))], found)
+    return _last([written, _redirected(path)], found)
 
 
 def sets_file(path, found):
     """Return {value, file, line} of the last of the lines that writes a file of the kernel, or None."""
-    return _last([_redirected(path)], found)
+    return _last([_redirected(path)], [line for line in found if path in line[2]])
 
 
 def reloads_sysctl_conf(found):
