@@ -7,8 +7,7 @@ on a host. A measurement is a module with
     SECONDS = 20.0                     its deadline if the suite and the plan have none
     SCOPE = "host"                     what it measures: host, gpus (each GPU), collective (all GPUs, also of several
                                        hosts), pair (of hosts)
-    SHARES_CUDA = True                 it runs in the process of the one before if both say so: the GPUs stay open (not
-                                       gpu_latency: launches from a graph then took 0.72 µs instead of 0.54)
+    SHARES_CUDA = True                 it runs in the process of the one before if both say so: the GPUs stay open
     GPUS = 2                           with fewer GPUs there is nothing to measure (1)
     ORDER = 10                         hosts measure in ascending order
     SUITES = {"quick": {}, "full": {"options": {…}, "seconds": 90}}     its suites; {}: only on request
