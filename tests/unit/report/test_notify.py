@@ -19,7 +19,7 @@ from tests.support.commandline import nodetune as run
 
 SECRET = "T0KEN-of-the-site"
 BAD = Verdict("fail", (("gpu-lost", "critical"), ("swap-used", "medium")))
-FACTS = ("audit", "--facts", "h200-x4", "--site", "none", "-s", "kernel")
+FACTS = ("audit", "--facts", "h200-x4", "--site", "none", "-s", "clock-unsynchronized")
 
 
 class Handler(BaseHTTPRequestHandler):

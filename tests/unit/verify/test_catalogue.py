@@ -19,7 +19,7 @@ def test_a_measurement_states_scope_order_and_tolerance(name):
     assert (each.all_pairs_seconds is not None) == (each.scope == "pair"), f"{name}.py: ALL_PAIRS_SECONDS is for pairs"
 
 
-FIRST = ("memory", "jitter", "clock", "gpu_copy", "gpu_memory", "gpu_p2p", "gpu_latency", "gemm", "gpu_load", "nccl")
+FIRST = ("memory", "jitter", "clock", "gpu_latency", "gpu_copy", "gpu_memory", "gpu_p2p", "gemm", "gpu_load", "nccl")
 
 
 def shipped_first(suite):
@@ -30,10 +30,10 @@ def shipped_first(suite):
 def test_a_suite_lists_its_measurements_in_order_with_options():
     assert shipped_first("quick") == [
         {"name": "memory", "options": {}},
+        {"name": "gpu_latency", "options": {}},
         {"name": "gpu_copy", "options": {}},
         {"name": "gpu_memory", "options": {}},
         {"name": "gpu_p2p", "options": {"both": False}},
-        {"name": "gpu_latency", "options": {}},
         {"name": "gemm", "options": {}},
         {"name": "nccl", "options": {"collectives": ["all_reduce"], "sizes": [512 << 20, 2 << 30, 16 << 30]}},
     ]
