@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
+from nodetune.measurements.nccl_settings import DEFAULTS as DEFAULT_PLACES
 from nodetune.tune.benches.nccl_cases import APPLIED, SCREENED, NcclRequest, case_of
 from nodetune.tune.model import DEFAULT, Case, Parameter, Setting, Trial
 from nodetune.verify import figures
@@ -23,10 +24,13 @@ PARAMETERS = (
     Parameter("NCCL_BUFFSIZE", (2097152, 8388608), "simulated"),
 )
 WANTED = NcclRequest(objective="bandwidth")
-TRIAL_SECONDS = {False: 1.6, True: 2.6}
-"""In the screening, and with processes of its own. A part of it is the start."""
+BLOCK_SECONDS = {False: (6.0, 1.2), True: (2.8, 1.4)}
+"""A block in the screening, and with processes of its own: what it takes, and what each setting adds. A part of it is the start."""
 
 START = 0.5
+
+DEFAULTS = (Parameter("NCCL_BUFFSIZE", (4194304,), "simulated"), Parameter("NCCL_MIN_CTAS", (1,), "simulated"))
+"""Settings that are the default anyway."""
 
 STARTS = {
     "64 KiB": (-0.97, -0.35, 0.77, -0.96, 0.52, 0.35, -0.34, -1.25, 0.34, 1.23, -1.77, 1.26),
@@ -84,6 +88,11 @@ def _cases() -> tuple[list[Case], Mapping[str, Sequence[float]]]:
     return list(dict.fromkeys(cases)), rounds
 
 
+def _process(setting: Setting) -> str:
+    """Return the process that a setting has in the screening: communicators carry CTAs, and no buffer size."""
+    return str(dict(setting).get("NCCL_BUFFSIZE", ""))
+
+
 CASES, ROUNDS = _cases()
 NAMED = tuple(replace(case, judged=case.judged or case.coarse) for case in CASES)
 """The cases where --sizes names the sizes of calls one by one."""
@@ -123,11 +132,16 @@ class RecordedPair:
     def _measured(self, block: Sequence[Setting], cases: Sequence[Case]) -> dict[Setting, Trial]:
         """Return what rounds of all settings give: the ratio to the default of each round, and their median."""
         values: dict[Setting, dict[str, float]] = {each: {} for each in block}
-        took = TRIAL_SECONDS[self._applied] * (START + (1 - START) * len(cases) / len(self.cases))
+        fixed, more = BLOCK_SECONDS[self._applied]
+        took = (fixed / len(block) + more) * (START + (1 - START) * len(cases) / len(self.cases))
         count = APPLIED if self._applied else SCREENED
         pace = took / (count * len(cases))
         for case in cases:
-            fixed = {each: self._start(case) + math.log1p(self.effect(each, case)) for each in block}
+            places = {each: 1 if each or self._applied else DEFAULT_PLACES for each in block}
+            starts = {each: statistics.fmean(self._start(case) for _ in range(places[each])) for each in block}
+            own = {each: starts[each] + math.log1p(self.effect(each, case)) for each in block}
+            processes = {each: 0.0 if self._applied else self._process(case) for each in map(_process, block)}
+            fixed = {each: own[each] + processes[_process(each)] for each in block}
             logs: dict[Setting, list[float]] = {each: [] for each in block}
             for _ in range(count):
                 for each in self.random.sample(block, len(block)):
@@ -148,6 +162,11 @@ class RecordedPair:
         if not self._applied:
             return self.random.choice((0.0, *CALLED_PLACES)) / 100
         return -math.log(self.random.choice(CALLED[size]) / statistics.median(CALLED[size]))
+
+    def _process(self, case: Case) -> float:
+        """Return what a process of several communicators does to a case."""
+        size = next(size for size in STARTS if f" {size}" in case.id)
+        return 0.0 if case.coarse else self.random.choice(STARTS[size]) / 100
 
     def _round(self, case: Case) -> float:
         if not case.coarse:

@@ -40,6 +40,7 @@ def document(bench: Bench, outcome: Outcome, budget: float) -> dict[str, Any]:
         ],
         "cases": [_case(each) for each in bench.cases],
         "confirmations": [_confirmation(each) for each in outcome.confirmations],
+        "resolved": dict(outcome.resolved),
         "dropped": [{"setting": dict(setting), "reason": why} for setting, why in outcome.dropped.items()],
         "trials": [
             {"phase": phase, **vars(trial), "setting": dict(trial.setting), "seconds": round(trial.seconds, 3)}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from nodetune.foundation import stats
-from nodetune.tune import confirm, space
+from nodetune.tune import confirm, resolution, space
 from nodetune.tune.model import DEFAULT, Bench, Case, Setting
 from nodetune.tune.trials import BudgetError, Trials
 
@@ -27,6 +27,9 @@ MOST_SIMPLER = 3
 
 SURELY = 3.0
 """Standard errors."""
+
+MOST_TO_EXCLUDE = 6
+"""Number of rounds that exclude gains and resolve cases where nothing looks better: less than a confirmation, which could not do more."""
 
 
 def expected(bench: Bench) -> int:
@@ -70,7 +73,57 @@ class Screening:
         simpler = self._simpler(ranking[0]) if ranking else []
         again = self._simplest_first(self._compared([*simpler, ranking[0]])) if simpler else []
         found = [*again, *(each for each in ranking if each not in again)]
-        return [each for each in found if self._may_gain(each)]
+        found = self._left_open([each for each in found if self._may_gain(each)] if self.whole else list(self.seen))
+        return [each for each in self._simplest_first(self._ranked(found)) if self._may_gain(each)]
+
+    def _left_open(self, arms: Sequence[Setting]) -> list[Setting]:
+        """Return the arms that may gain enough, after rounds that exclude a gain or resolve the cases, where none looks good."""
+        open_ = self.open(arms)
+        for _ in range(MOST_TO_EXCLUDE):
+            fits = self._trials.left >= 2 * confirm.LOOKS[0][0] * self._trials.seconds
+            if fits and any(self.score(each) > confirm.LEAST_GAIN for each in open_):
+                break
+            best = open_ or (self._ranked(arms or list(self.seen))[:MOST_LEFT] if self._unresolved else [])
+            if not best or not self._round(best, reserve=0, cases=self._counting):
+                break
+            open_ = self.open(arms)
+        return open_
+
+    @property
+    def _unresolved(self) -> bool:
+        """Whether differences that matter may be unseen in a case that counts."""
+        found = self.resolved()
+        return any(found.get(case.id, math.inf) > confirm.RESOLVED for case in self._counting)
+
+    @property
+    def _counting(self) -> list[Case]:
+        return [case for case in self._trials.cases if case.judged and not case.coarse]
+
+    def open(self, arms: Iterable[Setting]) -> list[Setting]:
+        """Return the arms of which a gain is not excluded: neither by the interval of their blocks nor by harm."""
+        kept = [each for each in arms if each not in self._trials.dropped and not self._harms(each)]
+        return [each for each in kept if self._high(each) > confirm.LEAST_GAIN]
+
+    @property
+    def tried(self) -> bool:
+        """Whether the whole space was measured."""
+        first = space.first(self._trials.bench)
+        return space.enumerated(self._trials.bench.parameters) and {*self.seen, *self._trials.dropped}.issuperset(first)
+
+    def _high(self, setting: Setting) -> float:
+        """Return the largest gain of the objective that the blocks of a setting allow."""
+        mine = [self._objective(gains) for gains in self.seen[setting]]
+        several = [[self._objective(gains) for gains in seen] for seen in self.seen.values()]
+        return statistics.fmean(mine) + resolution.half_width(several, len(mine))
+
+    def resolved(self) -> dict[str, float]:
+        """Return the resolution of each case that counts, for the settings measured most, as far as it is known."""
+        found = {}
+        for case in self._counting:
+            several = [self._of_case(each, case.id) for each in self.seen]
+            most = max(map(len, several), default=0)
+            found[case.id] = resolution.half_width(several, most, resolution.SHARED)
+        return {case: each for case, each in found.items() if math.isfinite(each)}
 
     def _may_gain(self, setting: Setting) -> bool:
         return self.score(setting) + SURELY * self._error(setting) > confirm.LEAST_GAIN
@@ -144,7 +197,10 @@ class Screening:
         return f"in the screening {space.in_words(dict(best))}: {words}"
 
     def _median(self, setting: Setting, case: Case) -> float:
-        return statistics.median(gains[case.id] for gains in self.seen[setting])
+        return statistics.median(self._of_case(setting, case.id))
+
+    def _of_case(self, setting: Setting, case: str) -> list[float]:
+        return [gains[case] for gains in self.seen[setting] if case in gains]
 
     def _objective(self, gains: Mapping[str, float]) -> float:
         return statistics.fmean(gains[case.id] for case in self._trials.objective)
@@ -152,14 +208,14 @@ class Screening:
     def _compared(self, arms: Sequence[Setting]) -> list[Setting]:
         """Return the arms after a few rounds of all of them, the best first."""
         for _ in range(self._trials.bench.rounds):
-            if not self._round(arms):
+            if not self._raced(arms):
                 break
         return self._ranked(arms)
 
     def _halved(self, arms: Sequence[Setting]) -> list[Setting]:
         """Return the remaining arms after a race, the best first: after each round at most half, and those that may win."""
         rounds = 0
-        while arms and self._round(arms):
+        while arms and self._raced(arms):
             rounds += 1
             arms = self._ranked(arms)
             may_win = self._may_win(arms)
@@ -179,7 +235,12 @@ class Screening:
             each for each in ranking if self._may_gain(each) and self.score(each) + SURELY * self._error(each) >= best
         ]
 
-    def _round(self, arms: Sequence[Setting]) -> bool:
+    def _raced(self, arms: Sequence[Setting]) -> bool:
+        """Measure every arm once, as far as time remains for a confirmation. Return False if that is insufficient."""
+        self.whole = self._round(arms, self._reserve) and self.whole
+        return self.whole
+
+    def _round(self, arms: Sequence[Setting], reserve: int, cases: Sequence[Case] = ()) -> bool:
         """Measure every arm once. Return False if the time is insufficient: finished trials still count."""
         order = list(arms)
         self._generator.shuffle(order)
@@ -188,18 +249,17 @@ class Screening:
             block: list[Setting] = [DEFAULT, *order[start : start + most]]
             self._generator.shuffle(block)
             try:
-                self._block(block)
+                self._block(block, reserve, cases)
             except BudgetError:
-                self.whole = False
                 return False
         return True
 
-    def _block(self, block: Sequence[Setting]) -> None:
-        if self._trials.left < (len(block) + self._reserve) * self._trials.seconds:
+    def _block(self, block: Sequence[Setting], reserve: int, cases: Sequence[Case]) -> None:
+        if self._trials.left < (len(block) + reserve) * self._trials.seconds:
             raise BudgetError
         block = [each for each in block if each not in self._trials.dropped]
         self._trials.begin(block)
-        made = {each: self._trials.run(PHASE, each) for each in block}
+        made = {each: self._trials.run(PHASE, each, cases) for each in block}
         control = made.pop(DEFAULT)
         for setting, trial in made.items():
             if trial is not None and control is not None:
@@ -222,6 +282,6 @@ class Screening:
 
     def _surely(self, case: str, setting: Setting) -> float:
         """Return the best plausible gain of a case: most settings have no effect, so their spread is the noise."""
-        _, noise = stats.robust([gains[case] for seen in self.seen.values() for gains in seen])
-        mine = [gains[case] for gains in self.seen[setting]]
+        _, noise = stats.robust([value for each in self.seen for value in self._of_case(each, case)])
+        mine = self._of_case(setting, case)
         return statistics.median(mine) + SURELY * noise / math.sqrt(len(mine))

@@ -36,6 +36,8 @@ class Outcome:
     dropped: Mapping[Setting, str] = field(default_factory=dict)
     trials: tuple[tuple[str, Trial], ...] = ()
     seconds: float = 0.0
+    resolved: Mapping[str, float] = field(default_factory=dict)
+    """Of each case, the smallest difference that the screening sees, as a fraction: half of a 99 % interval."""
 
     @property
     def accepted(self) -> bool:
@@ -56,8 +58,10 @@ def tune(
         raise BenchError("the objective could not be measured: nodetune verify says why")
     trials = Trials(bench, budget, known, keep, tell)
     confirmations: list[Confirmation] = []
+    generator = random.Random(seed)  # noqa: S311  (an order, and no secret)
+    screening = Screening(trials, 2 * confirm.RUNS, generator)
     try:
-        state, reason = _decide(trials, random.Random(seed), confirmations)  # noqa: S311  (an order, and no secret)
+        state, reason = _decide(trials, screening, generator, confirmations)
     except KeyboardInterrupt:
         state, reason = STOPPED, "interrupted: --resume continues it"
     except DisturbedError as why:
@@ -68,7 +72,8 @@ def tune(
             "the budget ended before every setting was tried and the best confirmed: --resume with a larger --budget",
         )
     best = confirmations[-1].setting if state == ACCEPTED else DEFAULT
-    return Outcome(state, reason, best, tuple(confirmations), dict(trials.dropped), tuple(trials.made), trials.spent)
+    dropped, made = dict(trials.dropped), tuple(trials.made)
+    return Outcome(state, reason, best, tuple(confirmations), dropped, made, trials.spent, screening.resolved())
 
 
 def _check_measured(trials: Trials) -> None:
@@ -78,11 +83,12 @@ def _check_measured(trials: Trials) -> None:
         raise BenchError(f"no setting could be measured; {space.in_words(dict(tried[0]))}: {trials.dropped[tried[0]]}")
 
 
-def _decide(trials: Trials, generator: random.Random, confirmations: list[Confirmation]) -> tuple[str, str]:
+def _decide(
+    trials: Trials, screening: Screening, generator: random.Random, confirmations: list[Confirmation]
+) -> tuple[str, str]:
     if not space.first(trials.bench):
         names = ", ".join(each.name for each in trials.bench.parameters)
         return NOTHING, "no settings to try on these hosts" + (f": {names} needs another parameter" if names else "")
-    screening = Screening(trials, 2 * confirm.RUNS, generator)
     finalists = screening.finalists()
     _check_measured(trials)
     for setting in finalists[:FINALISTS]:
@@ -94,7 +100,8 @@ def _decide(trials: Trials, generator: random.Random, confirmations: list[Confir
             if not found.refused:
                 better = f"{space.in_words(dict(setting))} is {100 * found.ratio:.1f} % better"
                 return ACCEPTED, _joined(better, found.in_tables, found.unresolved, *screening.others(setting))
-    if not screening.whole:
+    confirmed = [each.setting for each in confirmations]
+    if not screening.whole and not (screening.tried and set(confirmed).issuperset(screening.open(screening.seen))):
         raise BudgetError
     others = screening.others()
     if confirmations:

@@ -125,8 +125,9 @@ class Trials:
             self.unmeasured.add(setting)
 
     def gains(self, trial: Trial, control: Trial) -> dict[str, float]:
-        """Return case → gain of a trial over the default of its block."""
-        return {case.id: gain(case, control.values[case.id], trial.values[case.id]) for case in self.cases}
+        """Return case → gain of a trial over the default of its block, for the cases that were measured."""
+        made = [case for case in self.cases if case.id in trial.values]
+        return {case.id: gain(case, control.values[case.id], trial.values[case.id]) for case in made}
 
 
 def gain(case: Case, before: float, after: float) -> float:

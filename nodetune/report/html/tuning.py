@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from nodetune.foundation import text
 from nodetune.tune.document import chance
-from nodetune.tune.headline import headline, percent
+from nodetune.tune.headline import headline, percent, resolved
 from nodetune.tune.space import in_words
 
 ASSETS = Path(__file__).parent / "assets"
@@ -37,6 +37,7 @@ def write(stream: TextIO, found: Mapping[str, Any]) -> None:
         chance=chance,
         percent=percent,
         headline=headline(found),
+        resolved=resolved(found),
         pictures=[picture(each["cases"]) for each in found["confirmations"]],
     )
     stream.write(page)

@@ -11,7 +11,7 @@ from rich.table import Table
 from nodetune.foundation import text
 from nodetune.report.text.lines import Lines, console
 from nodetune.tune.document import chance
-from nodetune.tune.headline import headline, interval, percent
+from nodetune.tune.headline import headline, interval, percent, resolved
 from nodetune.tune.space import in_words
 
 MOST_DROPPED = 8
@@ -26,6 +26,8 @@ def print_tuning(stream: TextIO, found: Mapping[str, Any]) -> None:
     lines.line((told.state, STYLES.get(found["state"], "magenta")), f": {told.reason}")
     if told.settle:
         lines.line(("to settle it", "bold"), f": {told.settle}")
+    if resolved(found):
+        lines.line(("differences seen from", "bold"), f": {resolved(found)}")
     lines.line(f"tuned: {text.plain(found['subject'])} on {_hosts(found['provenance'])}")
     for confirmation in found["confirmations"]:
         lines.line("")

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.tuning_errors import BEST, CASES, PARAMETERS, Simulated, gains, is_best
-from nodetune.tune import confirm, search, space, study
+from benchmarks.support.recorded_nccl import RecordedPair
+from benchmarks.tuning_errors import BEST, CASES, PARAMETERS, Simulated, gains, is_best, large_only, tuned
+from nodetune.tune import confirm, resolution, search, space, study
 from nodetune.tune.confirm import RUNS, judged
 from nodetune.tune.model import DEFAULT, Case, Parameter, Trial
 
@@ -110,6 +111,28 @@ def test_nothing_beats_the_default_only_if_all_was_tried():
     """Each setting was tried once, and the rounds that tell luck from gain were cut."""
     outcome = study.tune(Simulated(random.Random(2), parameters=PARAMETERS[:2]), 220)
     assert outcome.state == study.NO_TIME, outcome.reason
+
+
+def test_settings_that_do_nothing_are_told_so_in_little_time():
+    made = [tuned("recorded, the default against itself", seed) for seed in range(10)]
+    told = [each for each in made if each.state == study.NOTHING]
+    assert not any(each.accepted for each in made)
+    assert len(told) >= 8
+    sizes = {size for each in told for size in each.resolved}
+    assert sizes >= {f"{name} {size}" for name in ("all_reduce", "all_gather") for size in ("64 KiB", "1 MiB", "1 GiB")}
+    assert all(0 < value < 0.2 for each in told for value in each.resolved.values())
+
+
+def test_a_gain_that_no_time_is_left_to_confirm_is_not_nothing():
+    made = [study.tune(RecordedPair(random.Random(seed), large_only), 40, seed=seed) for seed in range(8)]
+    assert {each.state for each in made} == {study.NO_TIME}
+
+
+def test_the_resolution_is_that_of_students_t():
+    gains = [0.01, 0.02, 0.03]
+    assert resolution.half_width([gains], 3) == float("inf"), "two degrees of freedom"
+    assert resolution.half_width([[*gains, 0.02]], 4) == pytest.approx(5.841 * (2e-4 / 3 / 4) ** 0.5, rel=0.04)
+    assert resolution.half_width([gains, [0.5]] * 3, 1) == pytest.approx(3.707 * 1e-4**0.5, rel=0.01)
 
 
 def test_a_second_best_that_no_time_is_left_for_is_no_nothing_better():

@@ -1,13 +1,16 @@
 """The first words about a tuning."""
 
+import io
 import json
 import random
 import re
 from pathlib import Path
 
+from benchmarks import tuning_errors
 from benchmarks.tuning_errors import Simulated
+from nodetune.report.text.tuning import print_tuning
 from nodetune.tune import document, study
-from nodetune.tune.headline import headline
+from nodetune.tune.headline import headline, resolved
 from nodetune.tune.model import Parameter
 from tests.support.commandline import nodetune
 
@@ -57,3 +60,15 @@ def test_a_gain_that_is_noise_stays_nothing_better():
         each |= {"gain": 0.002, "p": 0.3, "refused": "the gain of 0.2 % is not more than noise (p = 0.300)"}
     assert headline(found).state == "nothing better"
     assert headline(found).reason == found["reason"][:599] + "…"
+
+
+def test_what_a_screening_without_finalists_resolves_is_told(tmp_path):
+    world = "recorded, the default against itself"
+    outcome = tuning_errors.tuned(world, 1)
+    assert (outcome.state, outcome.confirmations) == (study.NOTHING, ())
+    found = document.document(tuning_errors.WORLDS[world](random.Random(1)), outcome, 40.0)
+    (tmp_path / "t.json").write_text(json.dumps(found))
+    assert re.match(r"all_reduce 64 KiB ±\d\.\d %, all_gather 64 KiB ±", resolved(document.read(tmp_path / "t.json")))
+    out = io.StringIO()
+    print_tuning(out, found)
+    assert "differences seen from: all_reduce 64 KiB ±" in out.getvalue()
