@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 import headline
 
 NAMED = """
-bf16 products | number formats | 2:4 sparse | FP4 | ridge point | GEMV against GEMM | prefill, 1024 × 4096 × 4096 | batches of 1 to 256
+bf16 products | number formats | 2:4 sparse | FP4 | ridge point | GEMV against GEMM | prefill | batches of 1 to 256
 multiple of 8 | 10000³ | HBM bandwidth | HBM latency | L2 bandwidth and latency | host to GPU | ordinary memory | while the GPU computes
 C2C | NVLink between two GPUs | NVLink 5 | NVLink, each of its links | memory of the near | memory of the far | latency of host memory
 copies from the near and the far | 100 Gb/s, TCP | 100 Gb/s, RDMA | TCP round trip | latency of RDMA | tens of µs | CUDA graph | all-reduce
