@@ -151,6 +151,31 @@ def test_a_launch_takes_tens_of_microseconds_at_most():
     assert (verdict(usual, TWO).status, verdict(slow, TWO).status) == (UNKNOWN, SHORT)
 
 
+def by_c2c(model, metric, value):
+    (found,) = records.read([records.record("gpu_copy", metric, "GPU0", value, local=True)])
+    links = {"GPU0": {"most_generation": 5, "most_width": 1}}
+    return verdict(found, replace(H200, model=model, links=links)).status
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"), [("h2d", 337.6), ("h2d", 346), ("h2d", 335.3), ("d2h", 295.2), ("d2h", 272.9)]
+)
+def test_what_grace_hoppers_gave_passes_and_60_per_cent_is_short(metric, value):
+    """Figures that others published: nodetune has not run on NVLink-C2C."""
+    assert by_c2c("NVIDIA GH200 480GB", metric, value) == PASS
+    assert by_c2c("NVIDIA GH200 480GB", metric, 0.6 * value) == SHORT
+
+
+def test_two_thirds_of_a_link_are_asked_of_pcie_only():
+    assert (by_c2c("NVIDIA GB300", "h2d", 201), by_c2c("NVIDIA GB300", "h2d", 100)) == (UNKNOWN, SHORT)
+    assert (by_c2c("NVIDIA GB200", "d2h", 193), by_c2c("NVIDIA GB200", "d2h", 100)) == (PASS, SHORT)
+
+
+def test_memory_of_another_socket_is_judged_as_a_share_of_near():
+    shares = [records.record("memory", "far_share", "node0→node1", share, unit="%", local=False) for share in (15, 30)]
+    assert [verdict(found, H200).status for share in shares for found in records.read([share])] == [SHORT, UNKNOWN]
+
+
 @pytest.mark.parametrize(
     ("machine", "found"),
     RECORDED,

@@ -11,13 +11,14 @@ from tests.support import verify_records as records
 
 CHIPS = reference._file("chips").data["chips"]
 MAGNITUDES = {  # (least, most) that any such figure of a GPU of the last ten years can be, in the unit
-    ("gpu_copy", "GB/s"): (8, 260),
+    ("gpu_copy", "GB/s"): (8, 450),  # NVLink-C2C, which no copy exceeds
     ("gpu_memory", "GB/s"): (300, 9000),
     ("gpu_p2p", "GB/s"): (20, 1800),
     ("gemm", "TFLOP/s"): (50, 2600),
     ("gpu_load", "TFLOP/s"): (20, 2600),
     ("roofline", "GB/s"): (300, 9000),
     ("nvlink", "%"): (90, 100),
+    ("memory", "%"): (10, 50),
     ("gpu_latency", "µs"): (5, 200),
     ("roofline", "TFLOP/s"): (5, 5200),
     ("nccl", "GB/s"): (10, 1000),
