@@ -22,7 +22,7 @@ def of(figure: Figure, machine: Machine) -> Limit | None:
         return _bandwidth(figure, machine)
     if figure.unit == "Gb/s":
         return _link(figure)
-    if figure.unit == "TFLOP/s" and figure.measurement in ("gemm", "roofline"):
+    if figure.unit == "TFLOP/s" and figure.measurement in ("gemm", "roofline", "training_step"):
         return _roof(figure, chip(machine.model))
     return None
 

@@ -103,7 +103,7 @@ class SuiteRequest:
         given = {
             **{each: {"--disk": self.disk} for each in of_folder()},
             "nccl": {"--nccl": self.nccl, "--nccl-tests": self.nccl_tests},
-            "nccl_overlap": {"--nccl": self.nccl},
+            **{each: {"--nccl": self.nccl} for each in ("nccl_overlap", "training_step")},
             LOAD: {"--load-seconds": str(self.load_seconds or "")},
             **{each: {"--network": self.network} for each in ("tcp", "tcp_latency")},
         }
