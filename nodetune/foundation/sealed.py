@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import re
 import subprocess
 import tarfile
 import time
@@ -28,13 +29,19 @@ class SigningError(UserError):
 
 
 def write(path: Path, files: Mapping[str, str], key: Path | None = None) -> None:
-    """Write the archive, whole or not at all. Its files are in a folder of its name. Raise SigningError, OSError."""
+    """Write the archive, whole or not at all. Its files are in a folder with its name. Raise SigningError, OSError."""
     contents = {name: content.encode("utf-8", "backslashreplace") for name, content in files.items()}
     sums = "".join(f"{hashlib.sha256(each).hexdigest()}  {name}\n" for name, each in sorted(contents.items())).encode()
     contents[SUMS] = sums
     if key:
         contents[SIGNATURE] = signature(sums, key)
-    file_io.write_bytes(path, _packed(path.name.partition(".tar")[0], contents))
+    file_io.write_bytes(path, _packed(folder_in(path.name), contents))
+
+
+def folder_in(name: str) -> str:
+    """Return the name of the folder in an archive: never that of the archive, so that it unpacks where it is."""
+    without = re.sub(r"(?<=.)(\.tar)?\.\w+$", "", name)
+    return without if without != name else f"{name}-files"
 
 
 def signature(data: bytes, key: Path) -> bytes:

@@ -52,7 +52,12 @@ class Worker:
         self._taken, self._rest = 0, b""
         self.pipe, there = os.pipe()
         parent = os.getpid()
-        self.pid = os.fork()
+        try:
+            self.pid = os.fork()
+        except OSError:
+            os.close(self.pipe)
+            os.close(there)
+            raise
         if self.pid == 0:
             _child(work, (None, output, output, there) + tuple(more), parent)
         os.close(there)

@@ -7,9 +7,7 @@ excludes a node for a failure and for an answer that it cannot read, so a guard 
 from __future__ import annotations
 
 import json
-import os
 import socket
-import stat
 import subprocess
 import sys
 import time
@@ -109,21 +107,19 @@ def serve(request: ServeRequest) -> None:
 
 
 def free(path: Path) -> None:
-    """Make sure that the path is free. Raise UserError: what another program listens at is never taken from it."""
+    """Make sure that gRPC can listen there. Raise UserError: what another program listens at is never taken from it."""
     try:
-        if not stat.S_ISSOCK(os.lstat(path).st_mode):
+        if path.is_symlink() or (path.exists() and not path.is_socket()):
             raise UserError(f"{path} exists and is not a socket: give another path, or remove it")
-    except FileNotFoundError:
-        return
+        with socket.socket(socket.AF_UNIX) as there:
+            if there.connect_ex(str(path)) == 0:
+                raise UserError(f"another program listens at {path}: stop it, or give another path")
+        path.unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX) as there:  # gRPC prints a line of its own where this fails
+            there.bind(str(path))
+        path.unlink()
     except OSError as problem:
-        raise UserError(f"{path}: {problem.strerror}") from None
-    with socket.socket(socket.AF_UNIX) as there:
-        try:
-            there.connect(str(path))
-        except OSError:
-            path.unlink(missing_ok=True)
-        else:
-            raise UserError(f"another program listens at {path}: stop it, or give another path")
+        raise UserError(f"{path}: cannot listen there: {problem.strerror}") from None
 
 
 def message(name: str, fields: Mapping[str, str]) -> Any:

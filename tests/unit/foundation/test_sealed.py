@@ -36,6 +36,17 @@ def test_sha256sum_finds_a_file_that_was_changed(tmp_path):
     assert not succeeds(folder, "sha256sum", "-c", sealed.SUMS)
 
 
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [("a.example-1.tar.gz", "a.example-1"), ("a.tgz", "a"), ("a.b.tar", "a.b"), ("a", "a-files"), (".a", ".a-files")],
+)
+def test_an_archive_unpacks_in_the_folder_where_it_is(tmp_path, name, folder):
+    sealed.write(tmp_path / name, FILES)
+    with tarfile.open(tmp_path / name) as archive:
+        archive.extractall(tmp_path, filter="data")
+    assert (tmp_path / folder / "summary.txt").read_text() == FILES["summary.txt"]
+
+
 @needs_ssh_keygen
 def test_ssh_keygen_finds_other_checksums_and_another_key(tmp_path):
     key = made_key(tmp_path)

@@ -51,6 +51,17 @@ def test_the_end_of_a_worker_that_crashed_names_the_signal():
     assert os.WTERMSIG(child.end()) == signal.SIGSEGV
 
 
+def test_a_fork_that_fails_leaves_no_file_open(monkeypatch):
+    def fails():
+        raise BlockingIOError("no more processes")
+
+    monkeypatch.setattr(os, "fork", fails)
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(BlockingIOError, match="no more processes"):
+        worker.Worker(lambda report: None)
+    assert os.listdir("/proc/self/fd") == before
+
+
 def test_a_worker_that_raises_ends_with_status_1_and_prints_why():
     errors, there = os.pipe()
     child = worker.Worker(lambda report: 1 / 0, output=there)

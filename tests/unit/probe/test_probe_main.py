@@ -15,6 +15,12 @@ import pytest
 from nodetune.probe import main
 
 
+@pytest.fixture(autouse=True)
+def no_guard(monkeypatch, tmp_path):
+    """As on a host without the guard, whose lock only its own readers hold."""
+    monkeypatch.setattr(main, "LOCK", str(tmp_path / "no-lock"))
+
+
 @pytest.fixture
 def family(monkeypatch):
     """family("name", collect) plants a collector that exists only in this test."""
