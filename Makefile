@@ -24,8 +24,8 @@ test: $(VENV)/ready-dev apt-unit lint types docs site  ## what a newcomer runs; 
 	@$(MAKE) --no-print-directory -j 2 unit wheel
 
 full: test apt-integration apt-full  ## everything: all integration tests, the wheel on every Python, virtual machines (ALL=1: all of those)
-	$(PYTEST) -m 'slow and not fleet and not alone'
-	$(PYTEST) -m alone -n 0
+	$(PYTEST) -m 'slow and not fleet and not alone' $(SLOW)
+	$(PYTEST) -m alone -n 0 $(SLOW)
 	PYTHON=$(BIN)/python sh .ci/wheel --every-python
 	$(BIN)/python -m tests.mutants
 	$(BIN)/python -m benchmarks --readme
@@ -50,12 +50,15 @@ site: $(VENV)/ready-dev  ## the documentation as a site, in build/site
 # test would look for the job server of this one.
 PYTEST = env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(BIN)/python -m pytest -n $$((2 * $$(nproc))) --dist loadgroup --durations=15 --timeout=600
 
+# The files that have slow tests. Each worker collects the tests of all files that it is given: all together take 10 s.
+SLOW = tests/integration $$(grep -rl 'mark\.slow' tests/unit tests/doubles --include='test_*.py')
+
 unit: $(VENV)/ready-dev
 	$(PYTEST) -m 'not slow and not fleet'
 
 integration: $(VENV)/ready-dev apt-integration  ## tests with a real sshd, Slurm, Ansible, chroots and a browser; the long ones: make full
-	$(PYTEST) -m 'slow and not fleet and not alone and not full'
-	$(PYTEST) -m 'alone and not full' -n 0
+	$(PYTEST) -m 'slow and not fleet and not alone and not full' $(SLOW)
+	$(PYTEST) -m 'alone and not full' -n 0 $(SLOW)
 
 machines: $(VENV)/ready-dev apt-machines  ## tests on virtual machines (root, QEMU): what is not proven for this tree; ALL=1: all
 	$(SUDO) $(BIN)/python -m tests.machines.suite $(if $(ALL),--all)

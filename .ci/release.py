@@ -116,7 +116,8 @@ class Release:
         """Install the bundle, and list what is there."""
         _run("sh", bundle / "install.sh", self.work / "installed", PYTHON=sys.executable)
         python, out = self.work / "installed/bin/python", self.dist / f"nodetune-{self.version}.cdx.json"
-        _run(TOOLS / "cyclonedx-py", "environment", "--output-reproducible", "-o", out, python)
+        lister = ("tool", "run", "-q", "--exclude-newer", self.before, "--from", "cyclonedx-bom", "cyclonedx-py")
+        _run(TOOLS / "uv", *lister, "environment", "--output-reproducible", "-o", out, python)
 
     def sums(self, key: Path | None) -> None:
         """Write the checksums of all files, and the signature."""

@@ -41,6 +41,13 @@ def full_disk(tmp_path):
     return run
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for path in {item.path for item in items if item.get_closest_marker("slow")}:
+        if "mark.slow" not in path.read_text():
+            raise pytest.UsageError(f"{path}: write pytest.mark.slow in this file: make integration looks for it")
+
+
 def pytest_terminal_summary(terminalreporter):
     """Names what was not tried, and why: it looks like success otherwise."""
     reasons = {}

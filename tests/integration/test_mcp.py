@@ -7,7 +7,6 @@ import shutil
 import sys
 
 import pytest
-from mcp import Client, StdioServerParameters
 
 from nodetune.foundation import paths
 from tests.support.commandline import nodetune
@@ -42,6 +41,7 @@ def content(folder):
 
 def ask(facts, *calls, more=("--history", "../fleet.db"), listed=None):
     """The answers to calls of one session: tool and arguments. The server has no network."""
+    from mcp import Client, StdioServerParameters  # here: importing it takes a second
 
     async def talk():
         command = ["--map-root-user", "--net", sys.executable, "-m", "nodetune", "mcp", "--facts", ".", *more]

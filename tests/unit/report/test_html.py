@@ -38,7 +38,6 @@ PATIENCE = 60
 """Seconds: the machine may be busy."""
 
 in_browser = [
-    pytest.mark.slow,
     pytest.mark.xdist_group("chromium"),
     pytest.mark.skipif(not (BROWSER and DRIVER), reason="no browser: apt install chromium chromium-driver"),
 ]
@@ -149,6 +148,7 @@ def page(driver, tmp_path):
     return Page(driver, tmp_path)
 
 
+@pytest.mark.slow
 class TestInABrowser:
     pytestmark = in_browser
 

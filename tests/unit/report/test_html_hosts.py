@@ -13,7 +13,7 @@ UNTUNED = next(each for each in MACHINES if each.stem == "hgx-h200-untuned")
 GPU = Device("GPU3", "0000:61:00.0", "GPU-5c2f9a4e-0000-1111-2222-0123456789ab", "1654922003815")
 LINES = "return [...document.querySelectorAll('.line summary')].map((each) => each.querySelector('.id').textContent)"
 
-pytestmark = in_browser
+pytestmark = [pytest.mark.slow, *in_browser]
 
 
 @pytest.fixture(scope="module")

@@ -365,6 +365,7 @@ def flat(words):
     return " ".join(words.split())
 
 
+@pytest.mark.slow
 class TestInABrowser:
     pytestmark = in_browser
 

@@ -44,6 +44,7 @@ def driver(tmp_path_factory):
         yield found
 
 
+@pytest.mark.slow
 class TestInABrowser:
     pytestmark = in_browser
 
