@@ -6,57 +6,23 @@ facts contain settings, not whole files, so a hunk names hosts instead of line n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from pathlib import PurePosixPath
-from typing import Any, TextIO
+from typing import TextIO
 
 from nodetune.api.derived import lookup
 from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
-from nodetune.api.model import Absent, HostFacts, HostResult
-from nodetune.checks.shared import slurm_cores, slurm_settings
-from nodetune.checks.slurm import nvlink_blocks_unknown
+from nodetune.api.model import HostFacts, HostResult
 from nodetune.foundation import text
 from nodetune.hosts import nodeset
-from nodetune.onhost import cpu_list
+from nodetune.remediation import kubelet_diff, slurm_diff
+from nodetune.remediation.slurm_diff import HOSTS
 
 HEADER = """\
 # Proposed by nodetune plan from the facts of the hosts. Nothing was changed. Review each hunk, then change the files
 # where your site keeps them. Read the lines that begin with # first.
 """
-AUTODETECT = (
-    "# Or AutoDetect=nvml instead of these lines, if slurmd was built with NVML (slurmd -G shows what it finds)."
-)
-NO_NVML = "# AutoDetect=nvml would drain these nodes: their slurmd was built without NVML (no gpu_nvml.so)."
 NOTHING = "# No change is proposed for any host.\n"
-RESERVED = (
-    "# On the line of these nodes: a core of each socket for the system and slurmd. Jobs that ask for all cores stay pending, so "
-    "measure jitter before and after. Restart slurmctld and slurmd."
-)
-DRAINED = (
-    "# kubectl drain NODE first: pods lose their cores. Then systemctl stop kubelet && rm -f /var/lib/kubelet/cpu_manager_state, change",
-    "# the file, and systemctl start kubelet: with the old state file it does not start. lscpu -e shows the cores of the reserved CPUs.",
-)
-MOST_NUMA_NODES = 8
-"""With more, the kubelet does not start under a policy of the topology manager (before 1.31: under none of them)."""
-BLOCKS = "# One line for each rack, then BlockSizes= with its trays (18). TopologyPlugin=topology/block in slurm.conf. Restart slurmctld."
-DETECTED = ("nvml", "nvidia", "full", "nrt", "rsmi", "oneapi")
-CONSTRAINTS = ("ConstrainCores", "ConstrainDevices", "ConstrainRAMSpace")
-TASK_PLUGINS = ("task/affinity", "task/cgroup")
-NEEDS = (
-    *slurm_cores.NEEDS,
-    *(f"slurm.{name}" for name in ("present", "config", "cgroup", "cluster", "gres", "node", "detects", "reserved")),
-    *nvlink_blocks_unknown.CHECK.needs,
-    *(f"kubernetes.{name}" for name in ("present", "kubelet")),
-    "cpu.smt",
-    "numa.node_count",
-    "numa.nodes",
-    "pci.gpus",
-)
-WORD = re.compile(r"[\w./,+-]{1,200}")
-MIG = re.compile(r"\dg\.\d+gb")
-"""A type of MIG devices, whose lines refer to other files."""
-
+NEEDS = (*slurm_diff.NEEDS, *kubelet_diff.NEEDS)
 MALFORMED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 """Exceptions that facts of an unexpected shape may cause, as in nodetune.audit."""
 
@@ -82,158 +48,14 @@ def write(results: Iterable[HostResult], stream: TextIO) -> int:
 LONGEST = 1 << 20
 """Longest folded node set: a shortened one would mean other hosts."""
 
-HOSTS = "\0"
-"""Placeholder for the hosts of a hunk."""
-
 
 def hunks(facts: HostFacts) -> Iterator[Hunk]:
     """Yield the changes for one host, except where a fact could not be read: the audit reports that."""
     view = FactsView(facts, NEEDS, lookup)
-    for part in (_gres, _cgroup, _slurm, _reserved, _topology, _kubelet):
+    for part in (*slurm_diff.PARTS, kubelet_diff.changes):
         try:
             file, lines = part(view)
         except (FactAbsentError, FactUnreadError, *MALFORMED):
             continue
         if lines:
             yield text.plain(file), tuple(lines)
-
-
-def _plain(value: Any) -> str:
-    return text.plain(str(value), 200)
-
-
-def _gres(facts: FactsView) -> tuple[str, list[str]]:
-    """Return lines with the cores of each GPU's socket, unless Slurm detects them."""
-    gres = facts.get("slurm.gres", {})
-    file = gres.get("file", "/etc/slurm/gres.conf")
-    unseen = slurm_settings.cannot_detect(facts)
-    detected = gres.get("autodetect") in DETECTED and not unseen
-    if not facts["slurm.present"] or facts["numa.node_count"] < 2 or detected:
-        return file, []
-    if any(MIG.search(kind) for kind in gres.get("types", [])):
-        return file, []
-    near = {minor: ranges[_narrow(facts)] for minor, ranges in slurm_cores.near(facts).items()}
-    old = gres.get("lines", [])
-    listed = {minor: slurm_cores.numbers(line["cores"]) for line in old for minor in slurm_cores.minors(line["file"])}
-    if not unseen and all(listed.get(minor) and set(listed[minor]) <= set(cores) for minor, cores in near.items()):
-        return file, []
-    cores = [f" Cores={_plain(line['cores'])}" if line["cores"] else "" for line in old]
-    removed = [f"-Name=gpu File={_plain(line['file'])}{its}" for line, its in zip(old, cores, strict=True)]
-    offered = re.findall(r"gpu:([^:,()]*[^:,()\d][^:,()]*)", (facts.readable("slurm.node") or {}).get("gres", ""))
-    note = NO_NVML if "nvml" not in facts.readable("slurm.detects", ["nvml"]) else AUTODETECT
-    return file, [note, *removed, *_lines(near, gres.get("types") or offered, " AutoDetect=off" if unseen else "")]
-
-
-def _narrow(facts: FactsView) -> int:
-    """Return 0 if Slurm treats NUMA nodes as sockets, else 1."""
-    parameters = facts.get("slurm.config", {"settings": {}})["settings"].get("slurmdparameters", "")
-    return 0 if "numa_node_as_socket" in parameters.lower() else 1
-
-
-def _lines(near: dict[int, range], types: list[str], local: str) -> list[str]:
-    known = {kind for kind in types if WORD.fullmatch(kind)}
-    kind = f" Type={known.pop()}" if len(known) == 1 else ""
-    groups: dict[range, list[int]] = {}
-    for minor in sorted(near):
-        groups.setdefault(near[minor], []).append(minor)
-    return [
-        f"+NodeName={HOSTS}{local} Name=gpu{kind} File=/dev/nvidia{cpu_list.bracketed(minors)} Cores={cores[0]}-{cores[-1]}"
-        for cores, minors in groups.items()
-    ]
-
-
-def _cgroup(facts: FactsView) -> tuple[str, list[str]]:
-    """Return the constraints that are missing; without cgroup.conf, all of them."""
-    settings = facts.get("slurm.cgroup", {})
-    lines = []
-    for name in CONSTRAINTS if facts["slurm.present"] and facts["pci.gpus"] else ():
-        now = settings.get(name.lower())
-        if str(now).lower() != "yes":
-            lines += ([f"-{name}={_plain(now)}"] if now is not None else []) + [f"+{name}=yes"]
-    note = "# Jobs that use cores, memory or GPUs that they did not request get slower or fail. Restart slurmd on all nodes."
-    return settings.get("file", "/etc/slurm/cgroup.conf"), [note, *lines] if lines else []
-
-
-def _slurm(facts: FactsView) -> tuple[str, list[str]]:
-    """Return the task plugins and the process tracking that keep a job within its cores, and the kind of resource."""
-    config = facts["slurm.config"]
-    settings, lines = config["settings"], []
-    plugins = settings.get("taskplugin", "")
-    words = [word.strip().lower() for word in plugins.split(",")]
-    words = [word for word in words if word not in ("", "task/none")]
-    missing = [plugin for plugin in TASK_PLUGINS if plugin not in [_whole(word) for word in words]]
-    if missing:
-        kept = [word for word in words if WORD.fullmatch(word)]
-        old = [f"-TaskPlugin={_plain(plugins)}"] if plugins else []
-        lines += [*old, f"+TaskPlugin={','.join([*kept, *missing])}"]
-    kinds = settings.get("grestypes", "")
-    if facts["pci.gpus"] and "gpu" not in slurm_settings.words(settings, "grestypes"):
-        lines += ([f"-GresTypes={_plain(kinds)}"] if kinds else []) + [
-            f"+GresTypes={_plain(kinds + ',' if kinds else '')}gpu"
-        ]
-    tracking = settings.get("proctracktype")
-    if tracking and tracking.lower() != "proctrack/cgroup":
-        lines += [
-            "# Change this with no jobs running.",
-            f"-ProctrackType={_plain(tracking)}",
-            "+ProctrackType=proctrack/cgroup",
-        ]
-    return config["file"], ["# Restart slurmctld and slurmd everywhere.", *lines] if lines else []
-
-
-def _reserved(facts: FactsView) -> tuple[str, list[str]]:
-    """Return a core of each socket for the system, where Slurm confines jobs to their cores and reserves none."""
-    file = facts["slurm.config"]["file"]
-    confined = str(facts["slurm.cgroup"].get("constraincores", "no")).lower() == "yes"
-    if not facts["pci.gpus"] or not confined or facts["slurm.reserved"]:
-        return file, []
-    return file, [RESERVED, f"+NodeName={HOSTS} CoreSpecCount={int(facts['cpu.sockets'])}"]
-
-
-def _topology(facts: FactsView) -> tuple[str, list[str]]:
-    """Return the block of the NVLink rack of this host, unless Slurm knows blocks."""
-    file = str(PurePosixPath(facts["slurm.config"]["file"]).with_name("topology.conf"))
-    if not facts["slurm.present"] or nvlink_blocks_unknown.observe(facts) in (
-        Absent("no tray of an NVLink rack"),
-        "topology/block",
-    ):
-        return file, []
-    racks = {(each.get("cluster_uuid"), each.get("clique_id")) for each in facts["gpu.fabric"].values()}
-    ((rack, clique),) = racks
-    return file, [BLOCKS, f"+BlockName={re.sub(r'[^A-Za-z0-9-]', '', str(rack))[:36]}-{int(clique)} Nodes={HOSTS}"]
-
-
-def _whole(word: str) -> str:
-    """Return the full name of a task plugin, which may be written without `task/`."""
-    return word if word.startswith("task/") else f"task/{word}"
-
-
-def _kubelet(facts: FactsView) -> tuple[str, list[str]]:
-    """Return the managers that place a pod's cores next to its GPUs, and a core of each NUMA node for the system."""
-    kubelet = facts["kubernetes.kubelet"]
-    settings, lines = kubelet["settings"], []
-    if not facts["pci.gpus"]:
-        return kubelet["file"], []
-    if settings.get("cpuManagerPolicy", "none") != "static":
-        lines += _replaced("cpuManagerPolicy", settings.get("cpuManagerPolicy"), "static")
-    if not settings.get("reservedSystemCPUs") and (cores := _first_cores(facts)):
-        lines.append(f'+reservedSystemCPUs: "{cores}"')
-    topology = settings.get("topologyManagerPolicy")
-    if facts["numa.node_count"] > 1 and topology not in ("best-effort", "restricted"):
-        lines += _replaced("topologyManagerPolicy", topology, "best-effort")
-        if facts["numa.node_count"] > MOST_NUMA_NODES and not settings.get("topologyManagerPolicyOptions"):
-            nodes = int(facts["numa.node_count"])
-            lines += ["+topologyManagerPolicyOptions:", f'+  max-allowable-numa-nodes: "{nodes}"']
-    return kubelet["file"], [*DRAINED, *lines] if lines else []
-
-
-def _first_cores(facts: FactsView) -> str:
-    """Return the first core of each NUMA node that has some, with its second thread: Linux numbers these after all cores."""
-    threads = {"off": 1, "on": 2}.get(facts.readable("cpu.smt", ""), 0)
-    lists = [node.get("cpus", "") for node in facts.readable("numa.nodes", {}).values()]
-    parts = [part for each in lists if each for part in each.split(",")[:threads]]
-    return str(cpu_list.fold(cpu_list.parse(part)[0] for part in parts))
-
-
-def _replaced(name: str, now: str | None, wanted: str) -> list[str]:
-    return ([f"-{name}: {_plain(now)}"] if now is not None else []) + [f"+{name}: {wanted}"]

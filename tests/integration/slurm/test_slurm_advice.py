@@ -9,7 +9,7 @@ from nodetune import checks
 from nodetune.audit import evaluate
 from nodetune.facts import document
 from nodetune.probe import processes, slurm
-from nodetune.remediation import scheduler_diff
+from nodetune.remediation import scheduler_diff, slurm_diff
 
 pytestmark = [
     pytest.mark.slow,
@@ -83,8 +83,8 @@ def test_a_slurmd_without_nvml_is_named_and_the_printed_diff_helps(cluster):
     assert found.reason == "gres.conf has AutoDetect=nvml, and this slurmd has no gpu_nvml.so"
     assert judged(cluster, "gpu-cores-unknown").observed.startswith("AutoDetect=nvml, for which this slurmd has no")
     proposed = dict(scheduler_diff.hunks(facts(cluster)))[f"{cluster.folder}/etc/gres.conf"]
-    assert scheduler_diff.NO_NVML in proposed
-    added = [line[1:].replace(scheduler_diff.HOSTS, "n01") for line in proposed if line.startswith("+")]
+    assert slurm_diff.NO_NVML in proposed
+    added = [line[1:].replace(slurm_diff.HOSTS, "n01") for line in proposed if line.startswith("+")]
     written(cluster, gres="Gres=gpu:h200:2", lines=["AutoDetect=nvml", *added])
     if "DRAIN" in cluster.state("n01"):
         cluster.run(*printed(r"scontrol update .*").split())
