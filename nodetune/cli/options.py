@@ -52,6 +52,18 @@ def span(_context: click.Context, _parameter: click.Parameter, typed: str | None
     return int(found[1]) * _UNITS[found[2]]
 
 
+def budget(seconds: float) -> Callable[..., Any]:
+    """Return the option `--budget` with a request's default, which is in whole minutes."""
+    return click.option(
+        "--budget",
+        default=f"{seconds / 60:.0f}m",
+        show_default=True,
+        callback=span,
+        metavar="TIME",
+        help="Maximum time to measure (90s, 20m, 2h).",
+    )
+
+
 class _Place(settings.Setting):
     def locate(self, folder: Path, value: str) -> str:
         """Return a URL as it is, and a path of a file in this folder."""

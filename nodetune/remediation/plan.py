@@ -155,13 +155,6 @@ def kept_in(plan: HostPlan, found: Finding) -> list[str]:
     return [*files, *masked] or [unit for unit, state in units.items() if state == "enabled"]
 
 
-def step_words(found: Finding) -> tuple[str, str]:
-    """Return what a fix changes, as (before, after). A value that is right and only lost at the next boot stays."""
-    value = after(found)
-    lost_at_boot = found.observed == f"{value} now"
-    return found.observed, f"{value} at every boot" if lost_at_boot else value
-
-
 def manual_steps(results: Iterable[HostResult]) -> dict[str, tuple[Finding, list[str]]]:
     """Return failing checks that need manual steps: id → (a finding, the hosts)."""
     found: dict[str, tuple[Finding, list[str]]] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from nodetune.verify.find_slow.model import LINK, NODE, PATH, Fleet
 from nodetune.verify.find_slow.reading import Conclusions
@@ -114,9 +114,3 @@ class Repeats:
     def _is_good(self, pair: Group) -> bool:
         domains = {self._fleet.domains[node] for node in pair if node < len(self._fleet.nodes)}
         return set(pair) <= self._found.clear and len(domains) == 1 and pair in self._met
-
-
-def disjoint(pairs: Iterable[Group]) -> bool:
-    """Return whether no node is in two groups."""
-    every = [node for pair in pairs for node in pair]
-    return len(every) == len(set(every))

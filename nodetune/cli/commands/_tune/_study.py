@@ -30,14 +30,7 @@ options = stack(
         **cli_options.FILE,
         help="Result file. Default: tuning-SUBJECT.json. FILE.trials keeps the trials until the result is written.",
     ),
-    click.option(
-        "--budget",
-        default="20m",
-        show_default=True,
-        callback=cli_options.span,
-        metavar="TIME",
-        help="Maximum time to measure (90s, 20m, 2h).",
-    ),
+    cli_options.budget(StudyRequest.budget),
     verbosity.progress_option,
 )
 """The options that every subject has."""

@@ -18,14 +18,7 @@ from nodetune.verify.verify_hosts import measure_by
 @requests.command("check", CheckRequest)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @options.hosts_or_nodes
-@click.option(
-    "--budget",
-    default="1m",
-    show_default=True,
-    callback=options.span,
-    metavar="TIME",
-    help="Maximum time to measure (90s, 5m).",
-)
+@options.budget(CheckRequest.budget)
 @options.nccl
 @click.option("--allow-busy", is_flag=True, help="Measure on hosts whose GPUs are in use. Disturbs their jobs.")
 def command(request: CheckRequest) -> int:
