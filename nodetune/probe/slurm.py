@@ -199,10 +199,10 @@ def _number(text):
 
 
 def gres_count(text):
-    """Count GPUs in `gpu:h200:8,shard:64`: the number after the last colon of each gpu entry."""
+    """Count GPUs in `gpu:h200:8(S:1,3),shard:64`: the number after the last colon of each gpu entry."""
     count = 0
-    for entry in text.split(","):
-        parts = re.sub(r"\(.*?\)", "", entry).split(":")
+    for entry in re.sub(r"\(.*?\)", "", text).split(","):
+        parts = entry.split(":")
         if parts[0] == "gpu":
             found = re.match(r"(\d+)([KMG]?)$", parts[-1])
             count += int(found.group(1)) * MULTIPLIERS[found.group(2)] if found else 1

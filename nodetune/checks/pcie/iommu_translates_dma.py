@@ -4,7 +4,8 @@ Why it matters: In translating mode (DMA, DMA-FQ), each mapping of a GPU, NIC or
 and invalidations. CUDA does not support copies between GPUs over PCIe there. The platform may refuse or detour traffic
 between GPU and NIC, and GPUDirect Storage is not guaranteed to work. Pass-through (identity) avoids that cost and keeps
 the IOMMU on, which interrupts of more than 255 CPUs need.
-Healthy exception: A device of a virtual machine has a translated domain of its own.
+Healthy exception: A device of a virtual machine has a translated domain of its own. Virtual functions follow their card,
+which is judged.
 Confirm manually: cat /sys/kernel/iommu_groups/*/type | sort | uniq -c
 Side effects of the fix: Drivers' devices are no longer confined to their own buffers; devices passed to virtual
 machines still are. Needs a reboot.
@@ -22,7 +23,7 @@ def observe(facts: FactsView) -> dict[str, str]:
     return {
         bdf: domain
         for bdf, domain in facts["pci.iommu.domains"].items()
-        if bdf in devices and "vfio" not in (devices[bdf]["driver"] or "")
+        if bdf in devices and "vfio" not in (devices[bdf]["driver"] or "") and not devices[bdf].get("virtual_function")
     }
 
 

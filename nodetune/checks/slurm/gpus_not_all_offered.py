@@ -17,8 +17,8 @@ import re
 from nodetune.api import GPU, SLURM, Check, Equals, FactAbsentError, FactsView, Ref, manual
 from nodetune.checks.shared.slurm_settings import cannot_detect, words
 
-TOO_FEW = re.compile(r"gres/gpu count .*\((\d+) < (\d+)\)")
-"""Why slurmctld refuses the registration of a node."""
+TOO_FEW = re.compile(r"gres/gpu count (?:.*\((\d+) < (\d+)\)|too low)")
+"""Why slurmctld refuses the registration of a node. Older releases give no numbers."""
 
 
 def observe(facts: FactsView) -> int | str:
@@ -27,7 +27,8 @@ def observe(facts: FactsView) -> int | str:
         raise FactAbsentError("the GPUs are offered as MIG slices")
     refused = TOO_FEW.search(node.get("reason", ""))
     if refused and re.search("DRAIN|INVAL", node["state"]):
-        return f"slurmd finds {refused[1]} of {refused[2]}: Slurm drained the node"
+        number = f"{refused[1]} of {refused[2]}" if refused[1] else "too few"
+        return f"slurmd finds {number}: Slurm drained the node"
     return 0 if "state" not in node and _no_types(facts) else int(node["gpus"])
 
 

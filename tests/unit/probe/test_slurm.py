@@ -188,6 +188,8 @@ def test_host_lists_name_hosts_as_slurm_means_them(expression, host, named):
         ("shard:64", 0),
         ("", 0),
         ("gpu:h200:8(S:0-1)", 8),
+        ("gpu:nvidia_h200_nvl:4(S:0,2),VramPerGpu:no_consume:141G", 4),
+        ("gpu:mi100:8(S:1,3,5,7),gpu:mi210:1(S:5)", 9),
     ],
 )
 def test_gpus_are_counted_in_every_way_that_gres_is_written(gres, count):
