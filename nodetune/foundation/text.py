@@ -57,6 +57,10 @@ _UNITS: dict[str, Callable[[Any], str]] = {
 }
 
 
+_PLURAL = re.compile(r"\b(\w{3,}?)(ies|s)\b")
+"""The noun of a unit: errors, cores per GPU."""
+
+
 def value(item: Any, unit: str = "") -> str:
     """Format a value with its unit, on one line."""
     if item is None:
@@ -78,7 +82,11 @@ def _number(item: float, unit: str) -> str:
     shown = str(item)
     if isinstance(item, float) and abs(item) < 1e15:  # without an exponent where it is large
         shown = f"{item:.0f}" if abs(item) >= 999_999.5 else f"{item:g}"
-    return f"{shown} {unit}".strip()
+    return f"{shown} {_PLURAL.sub(_singular, unit, count=1) if item == 1 else unit}".strip()
+
+
+def _singular(noun: re.Match[str]) -> str:
+    return noun[1] + ("y" if noun[2] == "ies" else "")
 
 
 def setting(item: Any, unit: str = "") -> str:

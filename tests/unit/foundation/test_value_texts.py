@@ -29,6 +29,15 @@ def test_a_large_number_has_no_exponent(number, unit, expected):
     assert text.value(number, unit) == expected
 
 
+@pytest.mark.parametrize(
+    ("unit", "one"),
+    [("banks", "1 bank"), ("cores per GPU", "1 core per GPU"), ("entries", "1 entry"), ("us", "1 us"), ("%", "1 %")],
+)
+def test_one_of_a_unit_is_in_the_singular(unit, one):
+    assert text.value(1, unit) == one
+    assert text.value(2, unit) == f"2 {unit}"
+
+
 def test_a_setting_of_several_numbers_stands_as_in_its_file():
     assert text.setting([4096, 131072, 67108864], "bytes") == "4096 131072 67108864"
 
