@@ -223,7 +223,8 @@ def gres(lines, host):
             result["cores"] = result["cores"] or "cores" in settings
             result["types"] += [settings["type"]] if "type" in settings else []
             if len(result["lines"]) < MOST_GRES_LINES:
-                result["lines"].append({"file": settings.get("file", ""), "cores": settings.get("cores", "")})
+                file = settings.get("file") or settings.get("multiplefiles", "")
+                result["lines"].append({"file": file, "cores": settings.get("cores", "")})
     return result
 
 

@@ -35,8 +35,8 @@ NEEDS = (
 HOSTS = "\0"
 """Placeholder for the hosts of a hunk."""
 WORD = re.compile(r"[\w./,+-]{1,200}")
-MIG = re.compile(r"\dg\.\d+gb")
-"""A type of MIG devices, whose lines refer to other files."""
+MIG = re.compile(r"\dg\.\d+gb|/nvidia-cap\d")
+"""In the type of a MIG device, or in its files (MultipleFiles) where it has no type."""
 
 
 def _plain(value: Any) -> str:
@@ -51,10 +51,10 @@ def _gres(facts: FactsView) -> tuple[str, list[str]]:
     detected = gres.get("autodetect") in DETECTED and not unseen
     if not facts["slurm.present"] or facts["numa.node_count"] < 2 or detected:
         return file, []
-    if any(MIG.search(kind) for kind in gres.get("types", [])):
+    old = gres.get("lines", [])
+    if any(MIG.search(each) for each in (*gres.get("types", []), *(line["file"] for line in old))):
         return file, []
     near = {minor: ranges[_narrow(facts)] for minor, ranges in slurm_cores.near(facts).items()}
-    old = gres.get("lines", [])
     listed = {minor: slurm_cores.numbers(line["cores"]) for line in old for minor in slurm_cores.minors(line["file"])}
     if not unseen and all(listed.get(minor) and set(listed[minor]) <= set(cores) for minor, cores in near.items()):
         return file, []

@@ -159,6 +159,17 @@ def test_gres_counts_this_nodes_gpus_and_knows_their_cores(tree, collect):
     assert (gres["autodetect"], gres["gpus"], gres["cores"]) == ("off", 8, True)
 
 
+def test_each_line_of_a_mig_device_is_one_gpu_with_its_files(tree, collect):
+    """Lines as people write them from nvidia-smi mig -lgi."""
+    line = "Name=gpu MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap{} AutoDetect=nvml\n"
+    tree({**FILES, "/etc/slurm/gres.conf": line.format(66) + line.format(75)})
+    gres = collect("slurm")["slurm.gres"]["value"]
+    assert (gres["gpus"], gres["autodetect"]) == (2, "nvml")
+    assert [each["file"] for each in gres["lines"]] == [
+        f"/dev/nvidia0,/dev/nvidia-caps/nvidia-cap{number}" for number in (66, 75)
+    ]
+
+
 @pytest.mark.parametrize(
     ("expression", "host", "named"),
     [

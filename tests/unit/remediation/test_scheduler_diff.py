@@ -123,6 +123,8 @@ def test_cores_of_another_socket_are_replaced_right_ones_stay():
 
 def test_a_host_with_mig_devices_gets_no_lines_for_whole_gpus():
     assert diff(node(slurm__gres=gres(("/dev/nvidia[0-3]", ""), types=["1g.10gb"]))) == []
+    without_type = ("/dev/nvidia0,/dev/nvidia-caps/nvidia-cap66,/dev/nvidia-caps/nvidia-cap67", "")
+    assert diff(node(slurm__gres=gres(without_type, types=[]))) == []
 
 
 def test_the_names_of_many_hosts_are_whole():
