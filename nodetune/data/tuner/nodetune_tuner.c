@@ -103,6 +103,10 @@ static char *content(const char *path, Logger log) {
     SAY(LOG_WARN, "%s: could not be read whole: NCCL's own choice stands", path);
     free(text);
     text = NULL;
+  } else if (text && strlen(text) != (size_t)found.st_size) {
+    SAY(LOG_WARN, "%s: has a zero byte: no row of this file counts, NCCL's own choice stands", path);
+    free(text);
+    text = NULL;
   }
   if (file >= 0) close(file);
   return text;
