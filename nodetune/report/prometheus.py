@@ -49,6 +49,17 @@ def write(results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Ch
             stream.writelines(told)
 
 
+def write_samples(stream: TextIO, prefix: str, helps: Mapping[str, str], given: Iterable[Sample]) -> None:
+    """Write samples by metric, as the format requires; of several with the same labels, which would void the file, the first."""
+    found: dict[str, dict[str, float]] = {name: {} for name in helps}
+    for name, labels, value in given:
+        found[name].setdefault(line(f"{prefix}_{name}", labels, 0).rpartition(" ")[0], value)
+    for name, told in found.items():
+        if told:
+            stream.write(f"# HELP {prefix}_{name} {helps[name]}\n# TYPE {prefix}_{name} gauge\n")
+            stream.writelines(f"{series} {float(value):.15g}\n" for series, value in told.items())
+
+
 def samples(result: HostResult, host: str, checks: Mapping[str, Check]) -> Iterator[Sample]:
     """Yield (name, labels, value) of one host. Zeros are included so that alerts end."""
     yield "reached", {"host": host, "state": label(result.state)}, result.state == "ok"

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
-from nodetune.report.prometheus import label, line
+from nodetune.report.prometheus import Sample, label, write_samples
 from nodetune.verify.watch.model import TITLES, WatchedGpu, WatchedHost
 
 HELP = {
@@ -17,18 +17,12 @@ HELP = {
     "gpu_busy_ratio": "Share of the time with a kernel running, of SMs that work, of the tensor cores and of the memory bandwidth.",
 }
 RATIOS = ("graphics", "sm", "tensor", "dram")
-Sample = tuple[str, Mapping[str, str], float]
 
 
 def write(watched: Sequence[WatchedHost], stream: TextIO, now: float | None = None) -> None:
     """Write the samples by metric, as the format requires."""
-    found: dict[str, list[str]] = {name: [] for name in HELP}
-    for name, labels, value in (("timestamp_seconds", {}, time.time() if now is None else now), *_samples(watched)):
-        found[name].append(line(f"nodetune_watch_{name}", labels, value))
-    for name, lines in found.items():
-        if lines:
-            stream.write(f"# HELP nodetune_watch_{name} {HELP[name]}\n# TYPE nodetune_watch_{name} gauge\n")
-            stream.writelines(lines)
+    ended = ("timestamp_seconds", {}, time.time() if now is None else now)
+    write_samples(stream, "nodetune_watch", HELP, [ended, *_samples(watched)])
 
 
 def _samples(watched: Iterable[WatchedHost]) -> Iterator[Sample]:

@@ -13,7 +13,7 @@ from nodetune.cli import options as cli_options
 from nodetune.cli.terminal import Terminal
 from nodetune.foundation import json_document
 from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
-from nodetune.report import rows, verify_rows
+from nodetune.report import rows, verify_metrics, verify_rows
 from nodetune.report.text import verify, verify_changes
 from nodetune.report.text.lines import Lines, console
 from nodetune.verify import catalogue
@@ -51,6 +51,8 @@ def verified(request: VerifyRequest, output_format: str, output: Path | None) ->
             stream.write(json_document.text(verify_document.document(verifications, measure, asked)))
         elif output_format in rows.FORMATS:
             rows.write(stream, output_format, verify_rows.HEAD, verify_rows.rows(verifications))
+        elif output_format == "prometheus":
+            verify_metrics.write(verifications, stream)
         else:
             propose = not (request.baseline or request.save_baseline)
             verify.print_verify(stream, verifications, measure, asked, propose)

@@ -146,7 +146,7 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
     help="Deadline of a run of --find-slow: one that takes longer hangs.",
 )
 @cli_options.history
-@cli_options.rows_format
+@cli_options.format_option(["text", "json", "lines", "csv", "prometheus"])
 @cli_options.output
 @verbosity.progress_option
 def command(request: VerifyRequest, compare: tuple[Path, Path] | None, output_format: str, output: Path | None) -> int:
@@ -169,10 +169,10 @@ def command(request: VerifyRequest, compare: tuple[Path, Path] | None, output_fo
     from nodetune.cli.commands import _verify
     from nodetune.verify import document
 
-    if compare and output_format in ("lines", "csv"):
+    if compare and output_format not in ("text", "json"):
         raise click.UsageError("--compare writes text or json")
     if request.find_slow:
-        if compare or output_format in ("lines", "csv"):
+        if compare or output_format not in ("text", "json"):
             raise click.UsageError("--find-slow writes text or json, and compares no files")
         return _verify.found_slow(request, output_format, output)
     if compare:

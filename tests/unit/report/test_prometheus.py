@@ -1,15 +1,20 @@
 """The metrics are what Prometheus takes, and the sample alerts do what they say."""
 
+import csv
 import io
+import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from nodetune.report import prometheus
+from nodetune.report import prometheus, tuning_rows, verify_metrics
+from nodetune.verify.model import FAILED, PASS, SHORT, Expectation, Figure, Unmeasured, Verdict
+from nodetune.verify.run import HostVerification
 from tests.support.reporting import CHECKS, HOSTILE, finding, hostile, judged, result
 
 HERE = Path(__file__).parents[2]
@@ -172,3 +177,67 @@ def test_every_sample_alert_is_seen_to_fire():
     assert {each.values[0] for each in FIRING} == {
         rule["alert"] for group in rules["groups"] for rule in group["rules"]
     }
+
+
+# --- figures
+
+
+def metrics(write, given):
+    stream = io.StringIO()
+    write(given, stream)
+    return stream.getvalue()
+
+
+def series(text):
+    return [line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("# ")]
+
+
+def verified():
+    about = {"size": 65536, "nccl": "2.28.9"}
+    figure = Figure("gpu1", "nccl", "all_reduce", 'all\n"GPUs"', ((1.5, 1.5),), "GB/s", about=about)
+    large = replace(figure, about={**about, "size": 1 << 30}, runs=((300.0,),))
+    short = Verdict(figure, SHORT, Expectation("baseline", 200.0, "site.json"))
+    lost = Unmeasured("gpu1", "gemm", FAILED, "no driver", "bf16", "GPU0")
+    known = HostVerification("gpu1", verdicts=(short, Verdict(large, PASS), Verdict(large, PASS)), unmeasured=(lost,))
+    return [known, HostVerification("gpu2", "busy", "GPU0 is in use")]
+
+
+def test_figures_of_a_verify_are_samples_of_their_own():
+    text = metrics(verify_metrics.write, verified())
+    named = 'host="gpu1",measurement="nccl",metric="all_reduce",subject="all\\\\x0a\\"GPUs\\"",conditions="nccl=2.28 size=65536"'
+    assert f'nodetune_verify_figure{{{named},unit="GB/s"}} 1.5' in text.splitlines()
+    assert f"nodetune_verify_target{{{named}}} 200" in text.splitlines()
+    assert f"nodetune_verify_below_target{{{named}}} 1" in text.splitlines()
+    assert 'nodetune_verify_figures{host="gpu1",status="failed"} 1' in text.splitlines()
+    assert 'nodetune_verify_reached{host="gpu2",state="busy"} 0' in text.splitlines()
+    assert len(series(text)) == len(set(series(text)))
+
+
+def tuned():
+    return json.loads((HERE / "data/recordings/tuning/nccl-h100-x2.json").read_text("utf-8"))
+
+
+def test_gains_of_a_tuning_are_samples_with_their_resolution():
+    text = metrics(tuning_rows.write_prometheus, tuned())
+    own = 'host="vm",subject="nccl",setting="NCCL_BUFFSIZE=2097152 NCCL_MIN_CTAS=64",accepted="no",case="objective"'
+    assert re.search(rf"^nodetune_tune_gain_ratio{{{re.escape(own)}}} 0\.1849", text, re.MULTILINE)
+    assert re.search(rf"^nodetune_tune_resolution_ratio{{{re.escape(own)}}} 0\.0039", text, re.MULTILINE)
+    assert 'nodetune_tune_state{host="vm",subject="nccl",state="nothing better"} 1' in text.splitlines()
+    screened = metrics(tuning_rows.write_prometheus, {**tuned(), "confirmations": [], "resolved": {"a": 0.012}})
+    assert 'nodetune_tune_resolution_ratio{host="vm",subject="nccl",case="a"} 0.012' in screened.splitlines()
+
+
+def test_a_tuning_is_a_table_with_a_row_for_each_case():
+    found = {**tuned(), "dropped": [{"setting": {"A": 1}, "reason": "=Xid 31"}]}
+    table = list(csv.DictReader(io.StringIO(metrics(tuning_rows.write_csv, found))))
+    cases = sum(len(each["cases"]) + 1 for each in found["confirmations"])
+    assert [row["status"] for row in table].count("refused") == cases
+    assert (table[-1]["setting"], table[-1]["status"], table[-1]["reason"]) == ("A=1", "left out", "'=Xid 31")
+    assert {row["gain"] for row in table if row["case"] == "objective"} >= {"0.184904"}
+
+
+@promtool
+def test_promtool_finds_nothing_wrong_with_figures():
+    for text in (metrics(verify_metrics.write, verified()), metrics(tuning_rows.write_prometheus, tuned())):
+        done = check_metrics(text)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

@@ -23,7 +23,7 @@ from nodetune.tune.request import StudyRequest
 
 options = stack(
     cli_options.output,
-    cli_options.format_option(["text", "html", "json"]),
+    cli_options.format_option(["text", "html", "json", "csv", "prometheus"]),
     click.option("--resume", is_flag=True, help="Resume an interrupted tuning with its trials."),
     click.option(
         "--save",
@@ -65,6 +65,11 @@ def print_result(found: Mapping[str, Any], output_format: str, output: Path | No
             stream.write(json_document.text(dict(found)))
         elif output_format == "site":
             tuning.write_site(stream, found)
+        elif output_format in ("csv", "prometheus"):
+            from nodetune.report import tuning_rows
+
+            write = tuning_rows.write_csv if output_format == "csv" else tuning_rows.write_prometheus
+            write(found, stream)
         elif output_format == "html":
             from nodetune.report.html import tuning as page
 

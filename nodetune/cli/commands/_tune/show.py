@@ -11,7 +11,7 @@ from nodetune.cli import options
 
 @click.command("show")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@options.format_option(["text", "html", "json", "site"])
+@options.format_option(["text", "html", "json", "csv", "prometheus", "site"])
 @options.output
 def command(file: Path, output_format: str, output: Path | None) -> int:
     """Show the result of a tuning.
