@@ -44,7 +44,7 @@ def _samples(verifications: Iterable[HostVerification]) -> Iterator[Sample]:
 
 
 def _labels(figure: Figure) -> dict[str, str]:
-    """Return what tells a figure from the others of its host."""
+    """Return the labels that no other figure of the host has."""
     held = " ".join(f"{name}={value}" for name, value in sorted(figures.conditions(figure).items()))
     named = {"measurement": figure.measurement, "metric": figure.metric, "subject": figure.subject, "conditions": held}
     return {name: label(text) for name, text in named.items()}

@@ -21,7 +21,7 @@ RATIOS = ("graphics", "sm", "tensor", "dram")
 
 def write(watched: Sequence[WatchedHost], stream: TextIO, now: float | None = None) -> None:
     """Write the samples by metric, as the format requires."""
-    ended = ("timestamp_seconds", {}, time.time() if now is None else now)
+    ended: Sample = ("timestamp_seconds", {}, time.time() if now is None else now)
     write_samples(stream, "nodetune_watch", HELP, [ended, *_samples(watched)])
 
 

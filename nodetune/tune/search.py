@@ -61,7 +61,7 @@ class Screening:
         self._trials, self._reserve, self._generator = trials, reserve, generator
         self.seen: dict[Setting, list[dict[str, float]]] = {}
         self.whole = True
-        """Whether no round was skipped or cut for lack of time: only then does nothing beat the default."""
+        """Whether no round of the race was skipped or cut for lack of time."""
 
     def finalists(self) -> list[Setting]:
         """Return the settings that may gain enough to be accepted, the best first; of equal ones the simplest."""
@@ -97,10 +97,11 @@ class Screening:
 
     @property
     def _counting(self) -> list[Case]:
+        """The cases that can refuse a setting, without those whose noise is that of CPUs."""
         return [case for case in self._trials.cases if case.judged and not case.coarse]
 
     def open(self, arms: Iterable[Setting]) -> list[Setting]:
-        """Return the arms of which a gain is not excluded: neither by the interval of their blocks nor by harm."""
+        """Return the arms whose gain is not excluded: neither by the interval of their blocks nor by harm."""
         kept = [each for each in arms if each not in self._trials.dropped and not self._harms(each)]
         return [each for each in kept if self._high(each) > confirm.LEAST_GAIN]
 
