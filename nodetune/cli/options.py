@@ -78,6 +78,15 @@ history = click.option(
     help="Remember facts, findings and figures in this file, or in PostgreSQL (postgresql://…). Default: nowhere.",
 )
 
+site = click.option(
+    "--site",
+    cls=settings.Setting,
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="Site file with overrides, checks and waivers. May be repeated: later files win. none: no site file.",
+)
+
 judging = stack(
     click.option(
         "-p",
@@ -89,14 +98,7 @@ judging = stack(
         shell_complete=complete("profiles"),
         help="Profile instead of training. May be repeated. Matching profiles (vm, grace …) are added.",
     ),
-    click.option(
-        "--site",
-        cls=settings.Setting,
-        type=click.Path(path_type=Path),
-        multiple=True,
-        metavar="FILE",
-        help="Site file with overrides, checks and waivers. May be repeated: later files win. none: no site file.",
-    ),
+    site,
 )
 
 selection = stack(
@@ -136,10 +138,11 @@ class SelectionOptions:
 
             hints.expect_patterns("-s", self.select)
             hints.expect_patterns("--ignore", self.ignore)
-        return Selection(self.profiles, _site(self.site), self.select, self.ignore, files=self.site)
+        return Selection(self.profiles, site_file(self.site), self.select, self.ignore, files=self.site)
 
 
-def _site(paths: tuple[Path, ...]) -> profile.Overlay | None:
+def site_file(paths: tuple[Path, ...]) -> profile.Overlay | None:
+    """Return what --site names as one site file. Raise yaml_lines.FileError."""
     if not paths or paths == (Path("none"),):
         return None
     from nodetune.cli import site_files  # most runs have none
@@ -218,11 +221,7 @@ SAVED: dict[str, Any] = {
 """Settings of a parameter for a saved file or folder, or the name of a bundled machine."""
 
 saved_facts = click.option(
-    "--facts",
-    "facts_path",
-    **SAVED,
-    metavar="FILE|DIR",
-    help="Use saved facts; connect to no host.",
+    "--facts", "facts_path", **SAVED, metavar="FILE|DIR", help="Use saved facts; connect to no host."
 )
 fail_on = click.option(
     "--fail-on", **of(AuditRequest, "fail_on"), help="Exit with 1 on findings of this severity or higher."

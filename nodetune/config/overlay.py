@@ -61,6 +61,7 @@ class Overlay:
     waivers: tuple[Waiver, ...] = ()
     profile: tuple[str, ...] = ()
     provision: Provision | None = None
+    gpu_hour: float | None = None
     lines: Mapping[str, int] = field(default_factory=dict)
     scope: Scope | None = None
     sections: tuple[Overlay, ...] = ()

@@ -42,6 +42,7 @@ def stack(files: Sequence[Overlay]) -> Overlay:
         waivers=tuple(waiver for each in files for waiver in each.waivers),
         profile=next((each.profile for each in reversed(files) if each.profile), ()),
         provision=next((each.provision for each in reversed(files) if each.provision), None),
+        gpu_hour=next((each.gpu_hour for each in reversed(files) if each.gpu_hour), None),
         sections=tuple(replace(one, number=number) for number, each in enumerate(files) for one in each.sections),
         then=tuple(files[1:]),
     )

@@ -1,6 +1,6 @@
 """Read one site file: the content of any overlay, and what only site files have.
 
-Only site files have added checks, waivers, the profile, values for some hosts, and provisioning.
+Only site files have added checks, waivers, the profile, values for some hosts, provisioning, and the price of a GPU hour.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ def parsed(file: LocatedYaml, name: str, more: Iterable[str] = ()) -> Overlay:
         waivers=site_waivers.parse(file, known | set(fleet_comparisons.every())),
         profile=_names(file),
         provision=_provision(file),
+        gpu_hour=(file.data or {}).get("gpu_hour"),
         lines={check_id: file.line("add", number) for check_id, number in added.items()} | dict(found.lines),
         sections=_sections(file, known),
     )

@@ -5,6 +5,7 @@ What: metrics `write` and `read` (GB/s, blocks of 1 MiB), `random_read` (thousan
 How: only in a given folder (option `dir`), in a file that never has a name, so that
 nothing is left however this ends. At most a tenth of the free space is used; the file is written in full before anything
 is read. Raw devices are never touched.
+On a single NVMe drive, about has its model and its PCIe link: what reads and writes are a share of.
 Statistic: the median of the repeats, each of SECONDS_A_RUN. about["others_io"]: the share of what the device moved
 meanwhile that was not for this measurement.
 Manually: fio --name=x --directory=DIR --size=4G --direct=1 --rw=read --bs=1M --iodepth=16 --ioengine=libaio --runtime=5
@@ -34,6 +35,9 @@ PACKAGE = "fio"
 WANTED = 4 << 30
 LEAST = 64 << 20
 BLOCK = 1 << 20
+GENERATIONS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}
+"""GT/s of a PCIe link, as the kernel writes them, to its generation."""
+
 JOBS = {
     "write": ["--rw=write", "--bs=1m"],
     "read": ["--rw=read", "--bs=1m"],
@@ -52,7 +56,7 @@ def measure(options, report):
         fill(handle, size)
         run = Fio(program, handle, size, options)
         about = {"size": size, "engine": run.engine, "jobs": run.jobs, "depth": run.depth, "direct": True}
-        about.update(mount_of(folder))
+        about.update(mount_of(folder), **drive_of(os.stat(folder).st_dev))
         for metric in options.get("metrics") or JOBS:
             report.step("{} in {}".format(metric, folder))
             before = blocks(folder)
@@ -130,6 +134,34 @@ def mount_of(folder):
             if inside and len(place) >= len(best[0]):
                 best = place, {"device": device, "file_system": kind}
     return best[1]
+
+
+def drive_of(number, system="/sys"):
+    """Return {"drive": model, "drive_link": its PCIe link} of the NVMe drive behind a device; empty of another kind, or of several.
+
+    The link is the best that the drive and its slot support: a worse one shows as a lower share of it.
+    """
+    path = os.path.realpath("{}/dev/block/{}:{}".format(system, os.major(number), os.minor(number)))
+    behind = files.names(path + "/slaves")  # what a logical volume, an encrypted one or an array is made of
+    while len(behind) == 1:
+        path = os.path.realpath("{}/class/block/{}".format(system, behind[0]))
+        behind = files.names(path + "/slaves")
+    if os.path.exists(path + "/partition"):
+        path = os.path.dirname(path)
+    device = os.path.realpath(path + "/device/device")
+    if behind or not os.path.basename(path).startswith("nvme") or not os.path.exists(device + "/max_link_speed"):
+        return {}
+    ends = [_link(each) for each in (device, os.path.dirname(device)) if os.path.exists(each + "/max_link_speed")]
+    found = {"drive": files.text(path + "/device/model").strip()}
+    if all(generation and width for generation, width in ends):
+        found["drive_link"] = {"generation": min(end[0] for end in ends), "width": min(end[1] for end in ends)}
+    return found
+
+
+def _link(device):
+    """Return (PCIe generation, lanes) that a device supports, 0 for what it does not say."""
+    speed = files.text(device + "/max_link_speed").split()
+    return GENERATIONS.get(speed[0] if speed else "", 0), files.number(device + "/max_link_width") or 0
 
 
 def blocks(folder):

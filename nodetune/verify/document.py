@@ -10,7 +10,7 @@ from typing import Any
 
 from nodetune.foundation import UserError, text
 from nodetune.foundation.json_document import head
-from nodetune.verify import baseline, diagnosis, figures
+from nodetune.verify import baseline, diagnosis, figures, worth
 from nodetune.verify.compare import LEVEL, FigureChange
 from nodetune.verify.model import (
     PASS,
@@ -34,17 +34,20 @@ class ResultError(UserError):
     """A result file that is not one; the text is one line: file, what, and what to do."""
 
 
-def document(verifications: Sequence[HostVerification], wanted: SuiteRequest, asked: str) -> dict[str, Any]:
+def document(
+    verifications: Sequence[HostVerification], wanted: SuiteRequest, asked: str, gpu_hour: float | None = None
+) -> dict[str, Any]:
     """Return the document of a verify.
 
-    `asked`: the options that name the hosts and how they are judged, for the commands that reproduce a figure.
+    `asked`: the options that name the hosts and how they are judged, for the commands that reproduce a figure;
+    `gpu_hour`: the price of one hour of a GPU.
     """
     return {
         **head(VERIFY_SCHEMA),
         "suite": "" if wanted.only else wanted.suite,
         "runs": wanted.repeat,
         "env": dict(wanted.env),
-        "hosts": [_host(each, asked, wanted) for each in verifications],
+        "hosts": [_host(each, asked, wanted, gpu_hour) for each in verifications],
         "summary": summary(verifications),
     }
 
@@ -60,7 +63,7 @@ def summary(verifications: Sequence[HostVerification]) -> dict[str, Any]:
     }
 
 
-def _host(verification: HostVerification, asked: str, wanted: SuiteRequest) -> dict[str, Any]:
+def _host(verification: HostVerification, asked: str, wanted: SuiteRequest, gpu_hour: float | None) -> dict[str, Any]:
     return {
         "name": verification.host,
         "state": verification.state,
@@ -72,6 +75,7 @@ def _host(verification: HostVerification, asked: str, wanted: SuiteRequest) -> d
         "findings": [_finding(each) for each in verification.findings],
         "notes": list(verification.notes),
         "others": {name: list(each) for name, each in verification.others.items()},
+        "worth": worth.document(verification.verdicts, gpu_hour),
     }
 
 

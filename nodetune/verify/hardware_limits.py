@@ -40,6 +40,8 @@ def _roof(figure: Figure, known: Mapping[str, Any]) -> Limit | None:
 
 def _bandwidth(figure: Figure, machine: Machine) -> Limit | None:
     name, known = figure.measurement, chip(machine.model)
+    if name == "disk":
+        return _drive(figure)
     of_memory = name == "gpu_memory" or (name, figure.metric) == ("roofline", "hbm_read")
     if of_memory and known.get("memory"):
         return Limit(float(known["memory"]), f"GPU memory, {known['memory']:g} GB/s")
@@ -50,6 +52,17 @@ def _bandwidth(figure: Figure, machine: Machine) -> Limit | None:
         ways = 2 if figure.metric in TWO_WAY else 1
         return Limit(ways * float(known["nvlink"]), f"NVLink, {known['nvlink']:g} GB/s a direction")
     return None
+
+
+def _drive(figure: Figure) -> Limit | None:
+    """Return what the PCIe link of the NVMe drive carries: an upper bound, which cheap drives stay far below."""
+    link = figure.about.get("drive_link")
+    known = link if isinstance(link, Mapping) else {}
+    generation, width = known.get("generation"), known.get("width")
+    lane = pcie_lane(generation) if isinstance(generation, int) else None
+    if not lane or type(width) is not int or not 0 < width <= 16:
+        return None
+    return Limit(lane * width, f"the drive's link, PCIe gen {generation} x{width}, {lane * width:.1f} GB/s")
 
 
 def _link(figure: Figure) -> Limit | None:

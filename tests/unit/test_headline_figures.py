@@ -19,7 +19,7 @@ multiple of 8 | 10000³ | HBM bandwidth | HBM latency | L2 bandwidth and latency
 C2C | NVLink between two GPUs | NVLink 5 | NVLink, each of its links | memory of the near | memory of the far | latency of host memory
 copies from the near and the far | 100 Gb/s, TCP | 100 Gb/s, RDMA | TCP round trip | latency of RDMA | tens of µs | CUDA graph | all-reduce
 all collectives | small messages | N to 2N | all adapters at once | one root port | waiting for data | training step | of a disk | all hosts at once
-disk to the GPU | unpacked | energy | MIG | several processes | operating system
+disk to the GPU | unpacked | energy | for a watt and for money | MIG | several processes | operating system
 """
 """The headline figures that issues name; a row may be about more, and there may be more rows."""
 

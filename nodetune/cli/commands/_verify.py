@@ -38,24 +38,26 @@ def print_measurements() -> None:
         lines.line((f"{name:{name_width}}  ", "bold"), head, about, hang=" " * (name_width + 2 + len(head)))
 
 
-def verified(request: VerifyRequest, output_format: str, output: Path | None) -> int:
+def verified(request: VerifyRequest, site: tuple[Path, ...], output_format: str, output: Path | None) -> int:
     """Measure, evaluate and report."""
     for path in (output, request.save_baseline):
         _writable(path)
+    known = cli_options.site_file(site)
+    gpu_hour = known.gpu_hour if known else None
     measure, show = request.measure, Terminal()
     asked = shlex.join([*request.connection.words, *request.judged])
     verifications = verify_hosts(request, show)
     saved = save_baseline(request.save_baseline, verifications, show) if request.save_baseline else True
     with cli_options.writing(output) as stream:
         if output_format == "json":
-            stream.write(json_document.text(verify_document.document(verifications, measure, asked)))
+            stream.write(json_document.text(verify_document.document(verifications, measure, asked, gpu_hour)))
         elif output_format in rows.FORMATS:
             rows.write(stream, output_format, verify_rows.HEAD, verify_rows.rows(verifications))
         elif output_format == "prometheus":
             verify_metrics.write(verifications, stream)
         else:
             propose = not (request.baseline or request.save_baseline)
-            verify.print_verify(stream, verifications, measure, asked, propose)
+            verify.print_verify(stream, verifications, measure, asked, propose, gpu_hour)
         if output:
             verbosity.note("".join(verify.totals(verifications)))
     if not (measure.only or measure.gpus or any(each.state == "interrupted" for each in verifications)):

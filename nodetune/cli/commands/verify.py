@@ -145,11 +145,18 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
     metavar="SECONDS",
     help="Deadline of a run of --find-slow: one that takes longer hangs.",
 )
+@cli_options.site
 @cli_options.history
 @cli_options.format_option(["text", "json", "lines", "csv", "prometheus"])
 @cli_options.output
 @verbosity.progress_option
-def command(request: VerifyRequest, compare: tuple[Path, Path] | None, output_format: str, output: Path | None) -> int:
+def command(
+    request: VerifyRequest,
+    compare: tuple[Path, Path] | None,
+    site: tuple[Path, ...],
+    output_format: str,
+    output: Path | None,
+) -> int:
     """Measure hosts and find those that are too slow.
 
     \b
@@ -178,4 +185,4 @@ def command(request: VerifyRequest, compare: tuple[Path, Path] | None, output_fo
     if compare:
         before, after = map(document.read, compare)
         return _verify.report_changes(before, after, output_format, output)
-    return _verify.verified(request, output_format, output)
+    return _verify.verified(request, site, output_format, output)

@@ -15,7 +15,7 @@ from nodetune.report.text import host_names, verify_table
 from nodetune.report.text.host_names import unreached
 from nodetune.report.text.lines import Lines, console, some
 from nodetune.report.text.verify_table import BELOW, STYLE
-from nodetune.verify import diagnosis, rooflines, unproven
+from nodetune.verify import diagnosis, rooflines, unproven, worth
 from nodetune.verify.model import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Verdict
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
@@ -29,7 +29,7 @@ class Printer:
     """Prints one verify.
 
     `asked`: the options that select the hosts and how they are judged, for the proposed commands; `propose`: whether to
-    propose saving the figures as a baseline.
+    propose saving the figures as a baseline; `gpu_hour`: the price of one hour of a GPU.
     """
 
     def __init__(
@@ -39,9 +39,11 @@ class Printer:
         wanted: SuiteRequest,
         asked: str,
         propose: bool = True,
+        gpu_hour: float | None = None,
     ) -> None:
         self._console, self._lines = out, Lines(out)
         self._verifications, self._wanted, self._asked, self._propose = verifications, wanted, asked, propose
+        self._gpu_hour = gpu_hour
 
     def verify(self) -> None:
         """Print the whole report."""
@@ -72,6 +74,7 @@ class Printer:
             between = " to ".join(dict.fromkeys(map(str, (ridges[0], ridges[-1]))))
             told = f"work of fewer than {between} operations per byte waits for memory (bf16 / hbm_read)"
             self._lines.line((f"{'ridge':<9}", STYLE["note"]), told, hang=GUTTER)
+        self._worth(verification)
         for metric, matrix in _matrices(verification.verdicts):
             self._matrix(metric, matrix)
         self._disturbed(verification)
@@ -79,6 +82,17 @@ class Printer:
         if not verification.statuses:
             self._lines.line(("results are listed with the hosts of the same measurements", "dim"))
         self._lines.line("")
+
+    def _worth(self, verification: HostVerification) -> None:
+        """Print what a watt and, with a price, a unit of money buy."""
+        watts = sorted(worth.per_watt(verification.verdicts).values())
+        prices = sorted(worth.per_price(verification.verdicts, self._gpu_hour).values())
+        if watts:
+            told = f"{_between(watts, 3)} TFLOP/s a watt (bf16, sustained)"
+            self._lines.line((f"{'power':<9}", STYLE["note"]), told, hang=GUTTER)
+        if prices:
+            told = f"{_between(prices, 3)} EFLOP for 1 of your currency, at {self._gpu_hour:g} a GPU hour"
+            self._lines.line((f"{'price':<9}", STYLE["note"]), told, hang=GUTTER)
 
     def _short(self, group: Sequence[Verdict]) -> None:
         """Print the figures of one part that are below target, with one suspect and one command."""
@@ -226,9 +240,19 @@ def keepable(verifications: Sequence[HostVerification]) -> bool:
 
 
 def print_verify(
-    stream: TextIO, verifications: Sequence[HostVerification], wanted: SuiteRequest, asked: str, propose: bool = True
+    stream: TextIO,
+    verifications: Sequence[HostVerification],
+    wanted: SuiteRequest,
+    asked: str,
+    propose: bool = True,
+    gpu_hour: float | None = None,
 ) -> None:
-    Printer(console(stream), verifications, wanted, asked, propose).verify()
+    Printer(console(stream), verifications, wanted, asked, propose, gpu_hour).verify()
+
+
+def _between(values: Sequence[float], digits: int) -> str:
+    """Return `0.93 to 0.96` of sorted values."""
+    return " to ".join(dict.fromkeys(f"{each:.{digits}g}" for each in (values[0], values[-1])))
 
 
 def _matrices(verdicts: Iterable[Verdict]) -> list[tuple[str, list[Verdict]]]:

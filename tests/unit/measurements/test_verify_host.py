@@ -275,6 +275,46 @@ def test_nothing_but_a_folder_is_measured_in(fio, tmp_path):
     assert (tmp_path / "file").read_text() == "x"
 
 
+NVME = "devices/pci0000:00/0000:00:01.0/0000:01:00.0/nvme/nvme0/nvme0n1"
+
+
+@pytest.fixture
+def drive(tmp_path):
+    """A /sys with an NVMe drive of PCIe 4.0 x4 in a slot of 3.0 x4: (its folder, a function that names a device number)."""
+    place = tmp_path / NVME
+    (place / "nvme0n1p2" / "slaves").mkdir(parents=True)
+    (place / "nvme0n1p2" / "partition").write_text("2\n")
+    (place.parent / "model").write_text("ACME 9A3  \n")
+    (place / "device").symlink_to("..")
+    (place.parent / "device").symlink_to("../..")
+    for device, speed in ((place.parents[2], "16.0"), (place.parents[3], "8.0")):
+        (device / "max_link_speed").write_text(f"{speed} GT/s PCIe\n")
+        (device / "max_link_width").write_text("4\n")
+    (tmp_path / "dev/block").mkdir(parents=True)
+    (tmp_path / "class/block").mkdir(parents=True)
+    (tmp_path / "class/block/nvme0n1p2").symlink_to(place / "nvme0n1p2")
+
+    def number(target):
+        (tmp_path / "dev/block/259:1").symlink_to(target)
+        return disk.drive_of(os.makedev(259, 1), str(tmp_path))
+
+    return place, number
+
+
+def test_a_drive_is_told_with_the_link_of_drive_and_slot(drive):
+    place, number = drive
+    assert number(place / "nvme0n1p2") == {"drive": "ACME 9A3", "drive_link": {"generation": 3, "width": 4}}
+
+
+def test_a_volume_on_one_drive_is_told_and_one_on_two_is_not(drive, tmp_path):
+    _, number = drive
+    volume = tmp_path / "devices/virtual/block/dm-0"
+    (volume / "slaves/nvme0n1p2").mkdir(parents=True)
+    assert number(volume)["drive"] == "ACME 9A3"
+    (volume / "slaves/nvme1n1").mkdir()
+    assert disk.drive_of(os.makedev(259, 1), str(tmp_path)) == {}
+
+
 def test_without_a_folder_no_disk_is_measured():
     (record,) = measured("disk")
     assert record["skip"] == "no folder to measure in: give --disk DIR"

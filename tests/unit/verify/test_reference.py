@@ -184,6 +184,7 @@ def test_a_clock_is_compared_with_what_the_hardware_states():
         (("roofline", "decode_1", "GPU0"), {"dtype": "bf16", "intensity": 1.0, "unit": "TFLOP/s"}, 4.8),
         (("roofline", "fp32_large", "GPU0"), {"dtype": "fp32", "intensity": 1666.7, "unit": "TFLOP/s"}, 66.9),
         (("gemm", "bf16", "GPU0"), {"unit": "TFLOP/s"}, 989.4),
+        (("disk", "read", "/scratch"), {"drive_link": {"generation": 4, "width": 4}}, 7.88),
     ],
 )
 def test_the_hardware_sets_a_limit(name, about, value):
@@ -199,6 +200,8 @@ def test_there_is_no_limit_where_none_is_known():
     assert hardware_limits.of(figure("gpu_copy", "h2d"), c2c) is None, "attached by NVLink-C2C, of an unknown rate"
     grace = replace(c2c, model="NVIDIA GH200 480GB")
     assert hardware_limits.of(figure("gpu_copy", "h2d"), grace).what == "NVLink-C2C, 450 GB/s a direction"
+    for link in ({"generation": 9, "width": 4}, {"generation": 4, "width": True}, {"generation": "4"}, "x4"):
+        assert hardware_limits.of(figure("disk", "read", "/scratch", drive_link=link), h200) is None
     assert hardware_limits.of(figure("roofline", "fp4", unit="TFLOP/s", dtype="fp4"), h200) is None
     assert hardware_limits.of(figure("rdma", "rdma", "mlx5_0/1 a→b", unit="Gb/s", rate=400.0), h200) == Limit(
         400.0, "link, 400 Gb/s"
