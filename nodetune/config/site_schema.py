@@ -94,6 +94,7 @@ _SAID: dict[str, Callable[[Any], str]] = {
     "type": _kind,
     "pattern": _kind,
     "enum": _one_of,
+    "exclusiveMinimum": lambda error: f"must be {error.schema['description']}; found {error.instance}",
     "required": lambda error: (
         f"lacks {', '.join(each for each in error.validator_value if each not in error.instance)}"
     ),

@@ -59,5 +59,5 @@ def test_the_last_site_file_with_a_price_wins(tmp_path):
 @pytest.mark.parametrize("price", ["0", "-1", "cheap"])
 def test_a_price_that_is_not_one_is_refused(tmp_path, price):
     (tmp_path / "site.yml").write_text(f"gpu_hour: {price}\n")
-    with pytest.raises(FileError, match="site.yml line 1: "):
+    with pytest.raises(FileError, match="site.yml line 1: gpu_hour must be the price of one hour of one GPU"):
         site.read([tmp_path / "site.yml"])
