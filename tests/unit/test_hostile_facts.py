@@ -99,7 +99,8 @@ def everything(tmp_path_factory):
 def test_no_wrong_value_of_a_fact_crashes_what_reads_it(everything, family):
     tried = 0
     for name in (each for each in NAMES if each.partition(".")[0] == family):
-        for data in wrong(name):
-            everything.read(name, document.from_data({"facts": {name: data}}).facts[name])
-            tried += 1
+        facts = [document.from_data({"facts": {name: data}}).facts[name] for data in wrong(name)]
+        for fact in {repr(each): each for each in facts}.values():  # most are refused for the same reason
+            everything.read(name, fact)
+        tried += len(facts)
     assert tried >= len(WRONG)

@@ -1,4 +1,4 @@
-"""500 hosts that send anything: no command crashes, no other host's result is lost, and nothing of it reaches a reader."""
+"""Hundreds of hosts that send anything: no command crashes, no other host's result is lost, and nothing of it reaches a reader."""
 
 import json
 import random
@@ -33,10 +33,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 HOSTS = 500
 
 
-@pytest.fixture(scope="module")
-def fleet(tmp_path_factory):
+@pytest.fixture(scope="module", params=[120, pytest.param(HOSTS, marks=pytest.mark.full)])
+def fleet(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fleet")
-    for number in range(HOSTS):
+    for number in range(request.param):
         (folder / f"bad{number}.json").write_bytes(hostile(number))
     for number in range(5):
         (folder / f"good{number}.json").write_text(json.dumps({**MACHINE, "host": f"good{number}"}))
@@ -109,9 +109,10 @@ def test_a_dry_run_of_apply_loses_no_good_host(fleet, tmp_path, monkeypatch):
     worked_on, lost = by_host(done.stdout), {each["name"] for each in told["not_reached"]}
     assert worked_on["good0"]["diffs"] == ["--- /etc/x\n+++ /etc/x\n@@ -0,0 +1 @@\n+good\n"] * 3
     assert {f"good{number}" for number in range(5)} <= worked_on.keys()
-    assert len(worked_on) > HOSTS / 2
-    assert len(worked_on.keys() | lost) > HOSTS * 0.9
+    assert len(worked_on) > len(names) / 2
+    assert len(worked_on.keys() | lost) > len(names) * 0.9
     shown = nodetune("apply", "-i", ",".join(names), "--dry-run", cwd=tmp_path)
+    assert "Nothing was changed." in shown.stdout
     assert not ESCAPES.search(done.stdout + done.stderr + shown.stdout + shown.stderr)
     assert list(tmp_path.rglob("planted")) == []
 
@@ -141,7 +142,7 @@ def play(_place, _arguments, reader, _seconds, on_event):
 
 def test_a_diff_of_hostile_facts_shows_no_escape(fleet, command):
     readable = [path for path in sorted(fleet.glob("bad*")) if Rules().read(path, path.stem).facts]
-    for path in readable[::60]:
+    for path in readable[::25]:
         command("diff", fleet / "good0.json", path)
 
 
@@ -149,7 +150,7 @@ def test_no_host_keeps_guard_provision_or_verify_from_the_others(fleet, tmp_path
     """What judges one host at a time, in this process."""
     rules, given = Rules(), site(tmp_path)
     read = [rules.read(path, path.stem) for path in sorted(fleet.iterdir())]
-    assert sum(each.facts is not None for each in read) > HOSTS / 2
+    assert sum(each.facts is not None for each in read) > len(read) / 2
     for each in read:
         if each.facts:
             assert isinstance(GuardedNode(each).policy, dict)

@@ -152,6 +152,9 @@ def _host(folder, name, number):
     ip(f"link set {cable} master {name} up")
     for more in ("link set lo up", f"addr add 10.199.7.{number + 1}/24 dev eth0", "link set eth0 up"):
         ip(f"-n {space} {more}")
+    # At full speed iperf3 and the kernel would take all CPUs of this machine
+    shaper = "qdisc add dev eth0 root tbf rate 1gbit burst 256kb latency 400ms"
+    subprocess.run(["tc", "-n", space, *shaper.split()], check=True)
     python = folder / space
     python.write_text(f'#!/bin/sh\nexec ip netns exec {space} {sys.executable} "$@"\n')
     python.chmod(0o755)
@@ -162,16 +165,16 @@ def _host(folder, name, number):
 def measure(farm, monkeypatch):
     """measure(name, hosts, **options): the records, by subject; measure.every(…): all of them."""
 
-    def every(name, hosts=3, seconds=90.0, **options):
+    def every(name, hosts=3, **options):
         monkeypatch.setattr(remote, "new_run", str)  # whoever else measures on this machine
         targets = farm[:hosts]
         names = [target.name for target in targets]
-        plan = {"measurements": [{"name": name, "options": options, "seconds": seconds}], "group": {"hosts": names}}
+        plan = {"measurements": [{"name": name, "options": options, "seconds": 120.0}], "group": {"hosts": names}}
         events = [event for _, event in remote.measure(targets, lambda _: plan, ConnectionOptions(options=OPTIONS))]
         return [event["record"] for event in events if isinstance(event, dict) and "record" in event]
 
-    def run(name, hosts=3, seconds=90.0, **options):
-        return {record.get("subject"): record for record in every(name, hosts, seconds, **options)}
+    def run(name, hosts=3, **options):
+        return {record.get("subject"): record for record in every(name, hosts, **options)}
 
     run.every = every
     return run
@@ -184,7 +187,7 @@ def iperf3():
 
 
 def test_all_pairs_of_hosts_are_measured_in_both_directions(measure, iperf3):
-    found = measure("tcp", seconds=120.0, rounds=0, streams=2)
+    found = measure("tcp", rounds=0, streams=2)
     names = ("h0", "h1", "h2")
     assert set(found) == {f"{one}→{other}" for one in names for other in names if one != other}
     for record in found.values():
@@ -220,7 +223,7 @@ def test_one_and_sixteen_streams_are_two_figures_with_losses(measure, farm, iper
         check=True,
     )
     try:
-        found = measure.every("tcp", hosts=2, seconds=120.0)
+        found = measure.every("tcp", hosts=2)
     finally:
         subprocess.run(["tc", "qdisc", "del", "dev", cable, "root"], check=True)
     ways = {(each["metric"], each["subject"]): each["about"] for each in found}
@@ -297,7 +300,7 @@ def test_the_requested_network_is_measured(measure, farm, iperf3):
         for name in ("rail0", "rail1"):
             ip(f"-n {between} link set {name} master rails up")
         ip(f"-n {between} link set rails up")
-        found = measure("tcp", hosts=2, streams=1, network="10.198.0.0/16")
+        found = measure("tcp", hosts=2, streams=1, seconds=1, network="10.198.0.0/16")
     finally:
         for each in farm[:2]:
             with contextlib.suppress(subprocess.CalledProcessError):
@@ -323,7 +326,7 @@ def test_an_address_that_does_not_answer_is_told_in_time(measure, farm, iperf3):
 
 
 def test_no_server_is_left_running(measure, iperf3):
-    measure("tcp", hosts=2, seconds=60.0, streams=1)
+    measure("tcp", hosts=2, seconds=1, streams=1)
     assert gone(lambda: alive("10.199.7.")) == []
 
 
