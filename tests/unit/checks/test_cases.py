@@ -15,7 +15,7 @@ CASES = Path(__file__).parents[2] / "data" / "cases"
 STATUSES = ("pass", "fail", "skip", "unknown")
 
 
-def cases():
+def _cases():
     for path in sorted(CASES.glob("*.yml")):
         content = yaml.load(path.read_text(), yaml.CSafeLoader)
         for status in STATUSES:
@@ -26,6 +26,9 @@ def cases():
                 )
 
 
+EVERY = list(_cases())
+
+
 def judge(check, facts):
     site = facts.pop("site", None)  # what a site file says of the check
     if site:
@@ -34,7 +37,7 @@ def judge(check, facts):
     return evaluate.judge(check, document.from_data({"host": "case", "facts": {**persisted, **facts}}))
 
 
-@pytest.mark.parametrize(("name", "status", "given", "case"), list(cases()))
+@pytest.mark.parametrize(("name", "status", "given", "case"), EVERY)
 def test_a_case_gets_the_verdict_that_its_file_states(name, status, given, case):
     facts = {**given, **case}
     wanted = facts.pop("finding", {})

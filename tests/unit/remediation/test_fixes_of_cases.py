@@ -7,11 +7,11 @@ from nodetune.api.model import Absent, HostFacts
 from nodetune.facts import document
 from nodetune.remediation import host_changes
 from tests.data.synthetic import build
-from tests.unit.checks.test_cases import cases, judge
+from tests.unit.checks.test_cases import EVERY, judge
 
 FIXABLE = [check for check in checks.load_all() if check.remedy.kind != "manual"]
 FAILING = {}
-for each in cases():
+for each in EVERY:
     name, status, given, case = each.values
     if status == "fail":
         FAILING.setdefault(name.replace("_", "-"), []).append({**given, **case})
