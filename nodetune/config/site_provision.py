@@ -17,6 +17,7 @@ PARTS = (
     "persistenced",
     "imex",
     "dcgm",
+    "dcgm-exporter",
     "container-toolkit",
     "rdma",
     "tools",
@@ -25,8 +26,10 @@ PARTS = (
 )
 """In the order of installation."""
 
-DEFAULT_PARTS = tuple(part for part in PARTS if part != "imex")
-"""IMEX is for GPUs whose NVLink fabric joins several nodes (GB200 NVL72 …): only the site knows whether it has one."""
+DEFAULT_PARTS = tuple(part for part in PARTS if part not in ("imex", "dcgm-exporter"))
+"""IMEX is for GPUs whose NVLink fabric joins several nodes (GB200 NVL72 …), the exporter for a site that has a Prometheus: only
+the site knows.
+"""
 
 ADDRESS = re.compile(r"(https?|file)://?[^\s\"']+")
 LARGEST_KEY = 1 << 20
@@ -100,6 +103,8 @@ def _parts(file: LocatedYaml, given: Mapping[str, Any]) -> tuple[str, ...]:
     needs_driver = [part for part in ("fabric-manager", "persistenced", "imex") if part in found]
     if needs_driver and "driver" not in found:
         file.fail(f"{needs_driver[0]} must have the driver's version: also set driver", "provision", "parts")
+    if "dcgm-exporter" in found and "dcgm" not in found:
+        file.fail("dcgm-exporter needs the libraries of DCGM: also set dcgm", "provision", "parts")
     return tuple(part for part in PARTS if part in found)
 
 

@@ -21,6 +21,7 @@ from nodetune.guard.deploy.request import InstallRequest, PolicySettings
 from nodetune.hosts.target import Target, UnreachableError
 from nodetune.provision import preflight, running_driver
 from nodetune.provision import results as provision_results
+from nodetune.provision.exporter import EXPORTER
 from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.preflight import Preflight
 from nodetune.provision.record import DONE, LEFT_OUT, NOTHING, STOPPED, Results, StageResult, failed
@@ -161,12 +162,20 @@ class Steps:
     # verify, baseline
 
     def verify(self, hosts: Sequence[str]) -> Results:
-        """Run the quick suite, and compare it with the site's baseline, peers and shipped figures."""
-        verifications = self._proved(hosts)
-        return {
+        """Ask for metrics, run the quick suite, and compare it with the site's baseline, peers and shipped figures."""
+        found = self._without_metrics(hosts)
+        left = [host for host in hosts if host not in found]
+        verifications = self._proved(left)
+        return found | {
             host: failed(self.stopped) if self.stopped else provision_results.proved(verifications[host])
-            for host in hosts
+            for host in left
         }
+
+    def _without_metrics(self, hosts: Sequence[str]) -> Results:
+        """Return the hosts whose exporter serves no metrics."""
+        mine = [host for host in hosts if EXPORTER in self.decisions[host].wanted.parts]
+        asked = provision_results.played(self.operations.play("metrics", mine)) if mine else {}
+        return {host: each for host, each in asked.items() if not each.ok}
 
     def _proved(self, hosts: Sequence[str]) -> dict[str, HostVerification]:
         """Measure the hosts, once in a run."""

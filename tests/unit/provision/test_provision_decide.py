@@ -234,6 +234,20 @@ def test_a_lock_that_lacks_the_system_or_a_package_is_refused(wish):
     assert "no version of libnvidia-nscq for debian-12-x86_64" in told
 
 
+def test_an_exporter_of_a_container_is_left_alone(tmp_path):
+    wish = site(tmp_path, SITE + "  parts: [driver, dcgm, dcgm-exporter]\n")
+    package = {"datacenter-gpu-manager-exporter": "4.8.2-1"}
+    runs = {"services__processes": Value({"dcgm-exporter": 1})}
+    told = (
+        "a dcgm-exporter runs there that is not of NVIDIA's packages: stop it, or remove dcgm-exporter from the parts"
+    )
+    assert told in str(refused(bare(**runs), wish, lock(**package)))
+    ours = running(installed=locked(**package).packages, **runs)
+    assert decide.decide(ours, wish, lock(**package)).changes() == []
+    free = decide.decide(bare(services__processes=Value({})), wish, lock(**package))
+    assert ("datacenter-gpu-manager-exporter", "", "4.8.2-1") in free.changes()
+
+
 def test_a_lock_of_another_branch(wish):
     assert "the lock has driver 590.1.1 but the site file requires branch 580" in str(
         refused(bare(), wish, lock("590.1.1"))

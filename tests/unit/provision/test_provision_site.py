@@ -56,6 +56,7 @@ WRONG = {
     "provision:\n  driver: {branch: 580, build: precompiled}": "line 2: build must be one of dkms; found 'precompiled' (the names of precompiled packages are not known)",
     "provision:\n  parts: [drivers]": "line 2: an item of parts must be one of driver, fabric-manager",
     "provision:\n  parts: [dcgm, imex]": "line 2: imex must have the driver's version: also set driver",
+    "provision:\n  parts: [tools, dcgm-exporter]": "line 2: dcgm-exporter needs the libraries of DCGM: also set dcgm",
     "provision:\n  parts: [dcgm]\n  guard: true": "line 3: guard must be one of false, observe, enforce",
     "provision:\n  parts: [dcgm]\n  join: pbs": "line 3: join must be one of none, slurm, kubernetes",
     "provision:\n  parts: [dcgm]\n  nccl: {path: sw}": "line 3: path must be the full path",
