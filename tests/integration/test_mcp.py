@@ -119,3 +119,61 @@ def test_a_mistake_is_told_and_the_next_call_is_answered(facts):
     assert "apply" in apply
     assert "no history here" in history
     assert "swap" in found
+
+
+@pytest.fixture
+def known_hosts(farm, tmp_path):
+    """A folder whose inventory has both hosts of the farm, and settings and variables that name another."""
+    hosts = "".join(f"n{number} ansible_host={each}\n" for number, each in enumerate(farm.good, 1))
+    login = f"ansible_port={farm.port}\nansible_user={farm.user}\nansible_ssh_private_key_file={farm.key}\n"
+    more = f"ansible_ssh_common_args=-F {farm.config}\nansible_python_interpreter={sys.executable}\n"
+    (tmp_path / "hosts.ini").write_text(f"{hosts}[all:vars]\n{login}{more}")
+    (tmp_path / "nodetune.toml").write_text('inventory = "127.0.0.99"\nlimit = "n2"\n')
+    return tmp_path
+
+
+def ask_live(folder, *calls, more=(), listed=None):
+    async def talk():
+        words = ["-m", "nodetune", "mcp", "-i", "hosts.ini", *more]
+        env = {**os.environ, "NODETUNE_INVENTORY": "127.0.0.98"}
+        async with Client(StdioServerParameters(command=sys.executable, args=words, cwd=folder, env=env)) as client:
+            if listed is not None:
+                listed.extend((await client.list_tools()).tools)
+            return [await client.call_tool(name, arguments) for name, arguments in calls]
+
+    return asyncio.run(talk())
+
+
+def test_an_agent_asks_about_allowed_hosts_and_no_others(known_hosts):
+    before, tools = content(known_hosts), []
+    calls = (("findings", {"host": "n1"}), ("collect", {}), ("collect", {"hosts": "127.0.0.97"}), ("audit", {}))
+    findings, collected, other, audit = ask_live(known_hosts, *calls, listed=tools)
+    assert {each["host"] for each in told(findings)} == {"n1"}
+    assert "2 fact files" in told(collected)
+    assert "127.0.0" not in str(other.content)
+    assert [each["host"] for each in told(audit)["hosts"]] == ["n1", "n2"]
+    assert content(known_hosts) == before
+    (collect,) = (tool for tool in tools if tool.name == "collect")
+    assert collect.annotations.read_only_hint and collect.annotations.open_world_hint
+    assert not collect.input_schema.get("properties"), "no argument names a host"
+
+
+def test_a_limit_of_the_operator_holds_for_the_agent(known_hosts):
+    (audit,) = ask_live(known_hosts, ("audit", {}), more=("-l", "n1"))
+    assert [each["host"] for each in told(audit)["hosts"]] == ["n1"]
+
+
+def test_allowed_hosts_that_are_not_reached_are_named(known_hosts):
+    (known_hosts / "hosts.ini").write_text("lost ansible_host=127.0.0.1 ansible_port=1\n")
+    first, again = ask_live(known_hosts, ("audit", {}), ("collect", {}))
+    for each in (first, again):
+        assert each.is_error
+        assert "lost: refused: 127.0.0.1 port 1 refused the connection" in str(each.content)
+
+
+@pytest.mark.parametrize("words", [(), ("--facts", "h200-x4", "-i", "x"), ("--facts", "h200-x4", "-b")])
+def test_facts_and_hosts_exclude_each_other(words):
+    done = nodetune("mcp", *words)
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 2
+    assert "-i" in line

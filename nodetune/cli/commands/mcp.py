@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import tempfile
 from pathlib import Path
 
 import click
@@ -12,24 +13,41 @@ from nodetune.foundation import UserError
 
 
 @click.command("mcp")
+@click.option("--facts", **options.SAVED, metavar="FILE|DIR", help="Saved facts that agents may ask about.")
 @click.option(
-    "--facts", **options.SAVED, required=True, metavar="FILE|DIR", help="Saved facts that agents may ask about."
+    "-i", "--inventory", default="", metavar="INV", help="Hosts that agents may ask about, instead of --facts."
 )
+@click.option("-l", "--limit", default="", metavar="PATTERN", help="Only these hosts of the inventory.")
+@click.option("-u", "--user", default="", metavar="NAME", help="Log in as this user.")
+@click.option("-b", "--become", is_flag=True, help="Become root with sudo, which must not ask for a password.")
 @click.option("--site", multiple=True, **options.FILE, help="Site file. May be repeated.")
 @click.option("--history", default="", metavar="FILE|URL", help="History that agents may ask about.")
-def command(facts: Path, site: tuple[Path, ...], history: str) -> None:
-    """Answer agents about saved facts, by the Model Context Protocol.
+def command(
+    facts: Path | None, inventory: str, limit: str, user: str, become: bool, site: tuple[Path, ...], history: str
+) -> None:
+    """Answer agents about facts, by the Model Context Protocol.
 
     \b
     nodetune facts -i prod -b -o facts        save facts, by a timer or now
     nodetune mcp --facts facts                what the agent's program starts; it speaks on standard input and output
+    nodetune mcp -i prod -b                   the agent may also have the facts of these hosts read, and of no others
 
-    Reads only: it contacts no host and has no tool that changes one. Settings files do not count.
+    Reads only: it has no tool that changes a host, and with --facts none that contacts one. Settings files do not count.
     """
+    given = {"--limit": limit, "--user": user}
+    hosts = ["-i", inventory, *(f"{name}={value}" for name, value in given.items() if value), *["-b"] * become]
+    if (facts is None) == (not inventory):
+        raise click.UsageError("give --facts, or -i with the hosts that agents may ask about")
+    if facts and len(hosts) > 2:
+        raise click.UsageError("--limit, --user and --become need -i")
     if not importlib.util.find_spec("mcp"):
         raise UserError("the library mcp is not installed here: install nodetune with its extra: nodetune[mcp]")
     from nodetune.cli import agent_tools
 
     known = str(Path(history).absolute()) if history and "://" not in history else history
-    sources = agent_tools.Sources(str(facts.absolute()), [str(path.absolute()) for path in site], known)
-    agent_tools.server(sources).run()
+    files = [str(path.absolute()) for path in site]
+    if facts:
+        agent_tools.server(agent_tools.Sources(str(facts.absolute()), files, known)).run()
+        return
+    with tempfile.TemporaryDirectory(prefix="nodetune-") as folder:
+        agent_tools.server(agent_tools.Sources(f"{folder}/facts", files, known, hosts)).run()
