@@ -80,7 +80,9 @@ class Root:
         self.folder = folder
 
     def run(self, text, codes=(0,)):
-        inside = f"mount -t proc proc {self.folder}/proc; hostname node1; exec chroot {self.folder} /bin/sh -c {shlex.quote(text)}"
+        place = self.folder  # a mount, because rpm 4.20 runs scripts in a mount namespace of their own
+        mounts = f"mount --bind {place} {place}; mount -t proc proc {place}/proc"
+        inside = f"{mounts}; hostname node1; exec chroot {place} /bin/sh -c {shlex.quote(text)}"
         spaces = ("unshare", "--mount", "--uts", "--net", "--pid", "--fork")
         env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
         return run(*spaces, "sh", "-c", inside, codes=codes, env=env).stdout
