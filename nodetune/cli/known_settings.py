@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nodetune.cli import change_options
 from nodetune.cli.host_options import hosts_or_pods
-from nodetune.cli.options import history, judging
+from nodetune.cli.options import history, judging, notify
 from nodetune.cli.requests import stack
 from nodetune.cli.settings import Setting
 from nodetune.remediation.request import ApplyRequest
@@ -14,6 +14,7 @@ from nodetune.remediation.request import ApplyRequest
     hosts_or_pods,
     judging,
     history,
+    notify,
     change_options.runs_folder,
     change_options.waits(ApplyRequest),
     change_options.drain,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -16,12 +16,12 @@ from nodetune.audit.request import AuditRequest
 from nodetune.audit.selection import Selection
 from nodetune.cli import deprecated, requests, settings, verbosity
 from nodetune.cli.host_options import HostOptions, changed_hosts, hosts, hosts_or_nodes, hosts_or_pods
-from nodetune.cli.requests import FILE, FOLDER, complete, of, stack
+from nodetune.cli.requests import FILE, FOLDER, complete, of, span, stack
 from nodetune.config import profile
 from nodetune.foundation import file_io, paths, text
 from nodetune.report import FORMATS
 
-__all__ = ["FILE", "FOLDER", "changed_hosts", "hosts", "hosts_or_nodes", "hosts_or_pods", "stack"]
+__all__ = ["FILE", "FOLDER", "changed_hosts", "hosts", "hosts_or_nodes", "hosts_or_pods", "span", "stack"]
 """From host_options and requests, for the commands."""
 
 ENDINGS = {
@@ -38,18 +38,6 @@ ENDINGS = {
 
 PLAIN = (".log", ".out")
 """Endings that ask for no format."""
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
-def span(_context: click.Context, _parameter: click.Parameter, typed: str | None) -> int | None:
-    """Return the seconds of a duration such as 90s, 30m, 2h or 1d."""
-    if typed is None:
-        return None
-    found = re.fullmatch(r"([1-9]\d{0,5})([smhd])", typed)
-    if not found:
-        raise click.BadParameter(f"{typed!r} is not a duration: use 90s, 30m, 2h or 1d")
-    return int(found[1]) * _UNITS[found[2]]
 
 
 def budget(seconds: float) -> Callable[..., Any]:
@@ -85,6 +73,27 @@ site = click.option(
     multiple=True,
     metavar="FILE",
     help="Site file with overrides, checks and waivers. May be repeated: later files win. none: no site file.",
+)
+
+
+class _Receiver(settings.Setting):
+    def shown(self, value: Any) -> str:
+        """Return where notices go, without a secret."""
+        return _receivers().shown(value) if value else super().shown(value)
+
+
+def _receivers() -> Any:
+    """Return the module that only an audit with --notify needs."""
+    return import_module("nodetune.cli.receivers")
+
+
+notify = click.option(
+    "--notify",
+    cls=_Receiver,
+    **of(AuditRequest, "notify"),
+    metavar="URL",
+    callback=lambda context, parameter, typed: _receivers().checked(context, parameter, typed) if typed else typed,
+    help="Send changed verdicts to this URL: http(s)://… as JSON, slack+https://…, alertmanager+http://…, otlp+http://…. Changes no exit code. The process list shows it: a URL with a secret belongs in NODETUNE_NOTIFY or your settings file.",
 )
 
 judging = stack(
@@ -154,26 +163,15 @@ def site_file(paths: tuple[Path, ...]) -> profile.Overlay | None:
 requests.BUILT |= {"selection": SelectionOptions, "connection": HostOptions}
 
 
-def _sorted_numbers(_context: click.Context, _parameter: click.Parameter, typed: tuple[int, ...]) -> tuple[int, ...]:
-    """Return each number once."""
-    return tuple(sorted(set(typed)))
-
-
-def _environment(_context: click.Context, parameter: click.Parameter, typed: tuple[str, ...]) -> dict[str, str]:
-    """Return the variables of NAME=VALUE. Raise click.UsageError."""
-    for each in typed:
-        if not re.fullmatch(r"[A-Za-z_]\w*=.*", each, re.DOTALL):
-            raise click.UsageError(f"{parameter.opts[0]} {text.plain(each)}: write NAME=VALUE")
-    return dict(each.split("=", 1) for each in typed)
-
-
 nccl = click.option("--nccl", default="", metavar="PATH", help="Path of libnccl.so.2 on the hosts.")
 
 
 def gpus(told: str) -> Callable[[Any], Any]:
     """Return --gpu with this help."""
     number = click.IntRange(0, 1023)
-    return click.option("--gpu", "gpus", type=number, multiple=True, callback=_sorted_numbers, metavar="N", help=told)
+    return click.option(
+        "--gpu", "gpus", type=number, multiple=True, callback=requests.sorted_numbers, metavar="N", help=told
+    )
 
 
 def known_measurements(_context: click.Context, _parameter: click.Parameter, typed: tuple[str, ...]) -> tuple[str, ...]:
@@ -200,7 +198,7 @@ def load_seconds(request: type[Any]) -> Callable[[Any], Any]:
 
 def environment(told: str) -> Callable[[Any], Any]:
     """Return --env with this help."""
-    return click.option("--env", multiple=True, callback=_environment, metavar="NAME=VALUE", help=told)
+    return click.option("--env", multiple=True, callback=requests.environment, metavar="NAME=VALUE", help=told)
 
 
 def _saved(_context: click.Context, _parameter: click.Parameter, typed: Path | None) -> Path | None:

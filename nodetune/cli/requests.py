@@ -6,6 +6,7 @@ An option takes its default and its range from the field of the same name. Parts
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 import click
 
 from nodetune.cli import Command
+from nodetune.foundation import text
 from nodetune.foundation.request import RequestError, limits
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,6 +53,32 @@ def complete(name: str) -> Callable[..., Any]:
         return getattr(completion, name)(*given)
 
     return found
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def span(_context: click.Context, _parameter: click.Parameter, typed: str | None) -> int | None:
+    """Return the seconds of a duration such as 90s, 30m, 2h or 1d."""
+    if typed is None:
+        return None
+    found = re.fullmatch(r"([1-9]\d{0,5})([smhd])", typed)
+    if not found:
+        raise click.BadParameter(f"{typed!r} is not a duration: use 90s, 30m, 2h or 1d")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def sorted_numbers(_context: click.Context, _parameter: click.Parameter, typed: tuple[int, ...]) -> tuple[int, ...]:
+    """Return each number once."""
+    return tuple(sorted(set(typed)))
+
+
+def environment(_context: click.Context, parameter: click.Parameter, typed: tuple[str, ...]) -> dict[str, str]:
+    """Return the variables of NAME=VALUE. Raise click.UsageError."""
+    for each in typed:
+        if not re.fullmatch(r"[A-Za-z_]\w*=.*", each, re.DOTALL):
+            raise click.UsageError(f"{parameter.opts[0]} {text.plain(each)}: write NAME=VALUE")
+    return dict(each.split("=", 1) for each in typed)
 
 
 class NumberRange(click.FloatRange):

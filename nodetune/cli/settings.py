@@ -57,6 +57,10 @@ class Setting(click.Option):
         """Return a value of a file in this folder, where a relative path starts at the folder."""
         return str(folder / value) if isinstance(self.type, click.Path) else value
 
+    def shown(self, value: Any) -> str:
+        """Return a value as a file has it, without what nobody else may read."""
+        return shown_value(value)
+
     def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
         """Return the value and its source: command line, variable, file, default."""
         value, source = super().consume_value(ctx, opts)
@@ -125,7 +129,7 @@ def explain(used: Mapping[str, Any]) -> None:
         name = str(param.name)
         value = ctx.params.get(name)
         if isinstance(param, Setting) and is_implicit(ctx, name) and used.get(name, value) == value:
-            verbosity.detail(f"{param.key}: {shown_value(value)} ({origin(ctx, param)})")
+            verbosity.detail(f"{param.key}: {param.shown(value)} ({origin(ctx, param)})")
 
 
 def shown_value(value: Any) -> str:

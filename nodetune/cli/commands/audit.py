@@ -16,7 +16,7 @@ from nodetune.audit import run
 from nodetune.audit.request import CACHE_MINUTES, AuditRequest
 from nodetune.audit.summary import Summary, compliant, exit_code, summarise, totals
 from nodetune.checks import fleet_comparisons
-from nodetune.cli import deprecated, proposed_options, requests, verbosity
+from nodetune.cli import deprecated, proposed_options, requests, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.host_options import comparing
 from nodetune.cli.requests import of
@@ -49,24 +49,6 @@ _against = click.option(
     "--against",
     **of(AuditRequest, "against"),
     help="Report which criteria of a scorecard the hosts meet: nodetune's checklist, ClusterMAX, NVIDIA's requirements for AI clouds, or NVIDIA Health Validation. Changes no exit code.",
-)
-
-
-def _receiver(_context: click.Context, _parameter: click.Parameter, typed: str) -> str:
-    """Check the URL before any host is contacted. Raise RequestError."""
-    if typed:
-        from nodetune.report.notify.receiver import Receiver  # most audits notify nobody
-
-        Receiver.parse(typed)
-    return typed
-
-
-_notify = click.option(
-    "--notify",
-    **of(AuditRequest, "notify"),
-    metavar="URL",
-    callback=_receiver,
-    help="Send changed verdicts to this URL: http(s)://… as JSON, slack+https://…, alertmanager+http://…. Changes no exit code.",
 )
 
 
@@ -114,7 +96,7 @@ def _check_format(output_format: str, about: report.About, output: Path | None, 
 @cli_options.previous
 @cli_options.measurements
 @cli_options.history
-@_notify
+@cli_options.notify
 @cli_options.output
 @verbosity.progress_option
 def command(
@@ -171,9 +153,10 @@ def command(
         write(results, stream)
         if output:
             verbosity.note(_count(summary, results))
-    if not (selected or (request.facts_path and request.facts_path.parent == BUNDLED)):
+    bundled = request.facts_path is not None and request.facts_path.parent == BUNDLED
+    if not (selected or bundled):
         _record(asked, judged, summary, results)
-    if request.notify:
+    if request.notify and not (bundled and settings.is_implicit(click.get_current_context(), "notify")):
         from nodetune.report.notify import run as notices
 
         if problem := notices.notify(request, results, f"{judged} {selected}"):

@@ -30,10 +30,7 @@ def command(context: click.Context, output_format: str) -> None:
     if output_format == "json":
         click.echo(json.dumps(_document(made), indent=1))
         return
-    rows = [
-        (key, settings.shown_value(made.params[str(each.name)]), settings.origin(made, each))
-        for key, each in known.items()
-    ]
+    rows = [(key, each.shown(made.params[str(each.name)]), settings.origin(made, each)) for key, each in known.items()]
     width, wide = (max(len(row[column]) for row in rows) for column in (0, 1))
     for key, value, where in rows:
         click.echo(f"{key:{width}}  {value:{wide}}  {where}")
@@ -43,11 +40,17 @@ def command(context: click.Context, output_format: str) -> None:
 def _document(made: click.Context) -> dict[str, Any]:
     """Return the settings as data: what is not set is null, and a setting that repeats is a list."""
     values = {
-        key: {"value": made.params[str(each.name)], "from": settings.origin(made, each)}
+        key: {"value": _value(each, made.params[str(each.name)]), "from": settings.origin(made, each)}
         for key, each in settings.known().items()
     }
     plain: dict[str, Any] = json.loads(json.dumps(values, default=str))
     return {"schema": "nodetune.config/1", "settings": plain, "files": list(map(str, settings.files()))}
+
+
+def _value(each: settings.Setting, value: Any) -> Any:
+    """Return a value for programs; one that holds a secret as people see it."""
+    shown = each.shown(value)
+    return shown if value and shown != settings.shown_value(value) else value
 
 
 def _files() -> list[str]:

@@ -1,4 +1,4 @@
-"""Notices in the form of a receiver: JSON, a message of Slack, alerts of Alertmanager. Pure."""
+"""Notices in the form of a receiver: JSON, a message of Slack, alerts of Alertmanager, a log of OpenTelemetry. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import nodetune
 from nodetune.foundation import json_document, text
 from nodetune.report.notify.verdicts import FAIL, LOST, PASS, UNKNOWN, Notice, Verdict
 
@@ -16,6 +17,9 @@ LASTS = timedelta(days=8)
 """How long an alert lasts without another audit: a weekly one keeps it."""
 
 ALERTS = {FAIL: "NodetuneCheckFails", UNKNOWN: "NodetuneCheckUnknown", LOST: "NodetuneHostNotReached"}
+
+LEVELS = {PASS: ("INFO", 9), FAIL: ("ERROR", 17), UNKNOWN: ("WARN", 13), LOST: ("WARN", 13)}
+"""Severities of OpenTelemetry, by name and number."""
 
 Form = Callable[[Sequence[Notice], Mapping[str, Verdict], datetime], Any]
 
@@ -67,7 +71,35 @@ def _alert(labels: dict[str, str], until: datetime) -> dict[str, Any]:
     return {"labels": labels, "annotations": {"summary": f"{labels['instance']}: {said}"}, "endsAt": until.isoformat()}
 
 
-FORMS: Mapping[str, Form] = {"": as_json, "slack": as_slack, "alertmanager": as_alerts}
+def as_otlp(notices: Sequence[Notice], now: Mapping[str, Verdict], at: datetime) -> Any:  # noqa: ARG001  (see Form)
+    """Return one record of a log for each host, as OTLP has it in JSON."""
+    scope = {"name": "nodetune", "version": nodetune.__version__}
+    records = [_record(each, f"{int(at.timestamp())}000000000") for each in notices]
+    about = _attributes({"service.name": "nodetune", "service.version": nodetune.__version__})
+    logs = {"resource": {"attributes": about}, "scopeLogs": [{"scope": scope, "logRecords": records}]}
+    return {"resourceLogs": [logs]} if records else None
+
+
+def _record(notice: Notice, nanoseconds: str) -> dict[str, Any]:
+    name, number = LEVELS[notice.now.state]
+    told = {"host.name": notice.host, "nodetune.verdict": notice.now.state, "nodetune.before": notice.before.state}
+    checks = {"nodetune.checks": ", ".join(check for check, _ in notice.now.checks)} if notice.now.checks else {}
+    return {
+        "timeUnixNano": nanoseconds,
+        "observedTimeUnixNano": nanoseconds,
+        "severityNumber": number,
+        "severityText": name,
+        "eventName": "nodetune.verdict",
+        "body": {"stringValue": f"{notice.host}: {_words(notice.now)} (before: {notice.before.state})"},
+        "attributes": _attributes({**told, **checks}),
+    }
+
+
+def _attributes(texts: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": {"stringValue": value}} for key, value in texts.items()]
+
+
+FORMS: Mapping[str, Form] = {"": as_json, "slack": as_slack, "alertmanager": as_alerts, "otlp": as_otlp}
 
 
 def clock() -> datetime:

@@ -23,6 +23,9 @@ TRIES, WAIT_SECONDS, STEP_SECONDS = 3, 1.0, 5.0
 MOST_SECONDS = 15.0
 """All tries together: a receiver that sends one byte after the other does not hold an audit longer."""
 
+PATHS = {"alertmanager": "/api/v2/alerts", "otlp": "/v1/logs"}
+"""The paths at which receivers take notices, by form."""
+
 AGAIN = (408, 425, 429)
 """Answers after which another try may succeed, as well as each from 500 on."""
 
@@ -40,7 +43,7 @@ class Receiver:
 
     @staticmethod
     def parse(given: str) -> Receiver:
-        """Take http://…, https://…, slack+https://… or alertmanager+http://…. Raise RequestError."""
+        """Take http://…, https://…, slack+https://…, alertmanager+http://… or otlp+http://…. Raise RequestError."""
         scheme, _, rest = given.partition("://")
         form, _, scheme = scheme.rpartition("+")
         try:
@@ -50,9 +53,9 @@ class Receiver:
             usable = False
         if not usable or not given.isascii() or not given.isprintable() or " " in given:
             raise RequestError(
-                "--notify is not a URL of a receiver: give http://…, https://…, slack+https://… or alertmanager+http://…"
+                "--notify is not a URL of a receiver: give http://…, https://…, slack+https://…, alertmanager+http://… or otlp+http://…"
             )
-        path = "/api/v2/alerts" if form == "alertmanager" and not parts.path.endswith("/api/v2/alerts") else ""
+        path = "" if parts.path.endswith(PATHS.get(form, "")) else PATHS[form]
         return Receiver(
             form, urllib.parse.urlunsplit(parts._replace(path=parts.path.rstrip("/") + path if path else parts.path))
         )

@@ -139,6 +139,34 @@ def test_alertmanager_gets_all_that_stands_and_the_end_of_the_rest():
     assert forms.as_alerts([], {"n1": Verdict()}, at) is None
 
 
+def test_opentelemetry_reads_one_record_for_each_host():
+    proto = pytest.importorskip("opentelemetry.proto.collector.logs.v1.logs_service_pb2")
+    from google.protobuf import json_format
+
+    body = forms.as_otlp([*NOTICES, Notice("n3", Verdict("not reached"), BAD)], NOW, forms.clock())
+    read = json_format.Parse(json.dumps(body), proto.ExportLogsServiceRequest())
+    (logs,) = read.resource_logs
+    (scope,) = logs.scope_logs
+    told = [{each.key: each.value.string_value for each in record.attributes} for record in scope.log_records]
+    assert [each["host.name"] for each in told] == ["n1", "n<2>", "n3"]
+    assert [each["nodetune.verdict"] for each in told] == ["fail", "pass", "not reached"]
+    assert [each["nodetune.before"] for each in told] == ["pass", "fail", "fail"]
+    assert told[0]["nodetune.checks"] == "gpu-lost, swap-used"
+    assert [record.severity_number for record in scope.log_records] == [17, 9, 13]
+    assert {record.event_name for record in scope.log_records} == {"nodetune.verdict"}
+    assert {each.key for each in logs.resource.attributes} == {"service.name", "service.version"}
+    assert scope.log_records[0].time_unix_nano > 1 << 60
+    assert forms.as_otlp([], NOW, forms.clock()) is None
+
+
+def test_a_collector_of_opentelemetry_gets_a_log_at_its_path():
+    with serving() as server:
+        done = run(*FACTS, "--notify", f"otlp+{server.url}")
+    ((path, head, body),) = server.taken
+    assert (done.stderr, path, head["Content-Type"]) == ("", "/v1/logs", "application/json")
+    assert body["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]["severityText"] == "ERROR"
+
+
 def test_one_audit_after_the_other_sends_a_verdict_once():
     with serving() as server:
         codes = [run(*FACTS, "--notify", server.url).returncode for _ in range(3)]
@@ -230,6 +258,7 @@ def test_a_url_that_no_receiver_has_is_refused_before_the_audit(url):
 def test_the_path_of_alertmanager_is_added():
     parsed = [Receiver.parse(f"alertmanager+http://x{path}").url for path in ("", "/", "/am/", "/api/v2/alerts")]
     assert parsed == ["http://x/api/v2/alerts"] * 2 + ["http://x/am/api/v2/alerts", "http://x/api/v2/alerts"]
+    assert [Receiver.parse(f"otlp+http://x{path}").url for path in ("", "/v1/logs")] == ["http://x/v1/logs"] * 2
 
 
 def test_a_receiver_raises_what_it_says():

@@ -1,0 +1,28 @@
+"""The URL of --notify: what is wrong with it, who may give it, and how it is shown. It often holds a secret."""
+
+from __future__ import annotations
+
+import click
+
+from nodetune.cli import settings
+from nodetune.foundation.request import RequestError
+from nodetune.report.notify.receiver import Receiver
+
+
+def shown(url: str) -> str:
+    """Return where notices go, without user, password and path."""
+    return f"{url.partition('://')[0]}://{Receiver.parse(url).name}/…"
+
+
+def checked(context: click.Context, parameter: settings.Setting, url: str) -> str:
+    """Return the URL, before any host is contacted. Raise RequestError; SettingsError for one of a file or a variable."""
+    try:
+        Receiver.parse(url)
+    except RequestError as problem:
+        if settings.is_implicit(context, str(parameter.name)):
+            raise settings.SettingsError(f"{settings.origin(context, parameter)}: {problem}") from None
+        raise
+    if where := settings.named_by_project("notify"):
+        own = "~/.config/nodetune/nodetune.toml or NODETUNE_NOTIFY"
+        raise settings.SettingsError(f"{where}: notify: a folder does not decide where notices go: move it to {own}")
+    return url
