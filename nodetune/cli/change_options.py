@@ -40,8 +40,8 @@ def waits(request: type[Any]) -> Callable[[Any], Any]:
 drain = click.option(
     "--drain",
     cls=settings.Setting,
-    type=click.Choice(["slurm"]),
-    help="Drain nodes, wait for their jobs, and resume the nodes afterwards.",
+    type=click.Choice(["slurm", "kubernetes"]),
+    help="Drain nodes, wait for their jobs, and resume the nodes afterwards. kubernetes: cordon them and evict their pods.",
 )
 assume_drained = click.option(
     "--assume-drained",

@@ -151,7 +151,10 @@ hosts = stack(_which(), _forks(), _reached, _transport())
 one_host = stack(_which("HOST, by its name"), _forks(), _reached, _transport())
 slurm_nodes = stack(_which("all nodes of Slurm, by their names"), _forks(), _reached, _transport())
 changed_hosts = stack(_which(), _forks(ANSIBLE_FORKS), _reached, _transport())
-hosts_of_run = stack(_which("the hosts of that run"), _forks(ANSIBLE_FORKS), _reached, _transport())
+hosts_of_run = stack(
+    _which("the hosts of that run"), _forks(ANSIBLE_FORKS), _reached, _transport("kubernetes"), _cluster
+)
+changed_nodes = stack(_which(), _forks(ANSIBLE_FORKS), _reached, _transport("kubernetes"), _cluster)
 hosts_or_nodes = stack(_which(), _forks(), _reached, _transport("slurm"), _via)
 hosts_or_pods = stack(_which(), _forks(), _reached, _transport("slurm", "kubernetes"), _cluster, _via)
 

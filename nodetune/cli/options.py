@@ -15,13 +15,13 @@ from click.core import ParameterSource
 from nodetune.audit.request import AuditRequest
 from nodetune.audit.selection import Selection
 from nodetune.cli import deprecated, requests, settings, verbosity
-from nodetune.cli.host_options import HostOptions, changed_hosts, hosts, hosts_or_nodes, hosts_or_pods
+from nodetune.cli.host_options import HostOptions, changed_hosts, changed_nodes, hosts, hosts_or_nodes, hosts_or_pods
 from nodetune.cli.requests import FILE, FOLDER, complete, of, span, stack
 from nodetune.config import profile
 from nodetune.foundation import file_io, paths, text
 from nodetune.report import FORMATS
 
-__all__ = ["FILE", "FOLDER", "changed_hosts", "hosts", "hosts_or_nodes", "hosts_or_pods", "span", "stack"]
+__all__ = ["FILE", "FOLDER", "changed_hosts", "changed_nodes", "hosts", "hosts_or_nodes", "hosts_or_pods", "span", "stack"]
 """From host_options and requests, for the commands."""
 
 ENDINGS = {

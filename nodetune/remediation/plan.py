@@ -13,7 +13,7 @@ from nodetune.audit import gpu_users
 from nodetune.audit.selection import Selection
 from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
-from nodetune.remediation import host_changes
+from nodetune.remediation import host_changes, read_only_systems
 from nodetune.remediation.host_changes import PlannedChange
 from nodetune.remediation.host_view import FILES
 
@@ -89,6 +89,8 @@ def safely(result: HostResult, make: Callable[[HostFacts], HostPlan]) -> HostPla
 
 
 def _plan(result: HostResult, facts: HostFacts, limits: tuple[str, str], site: Iterable[Check]) -> HostPlan:
+    if why := read_only_systems.reason(facts):
+        return HostPlan(result, left_out=tuple((found, why) for found in fixable(result)))
     chosen, left = select(fixable(result), *limits)
     changes, unbuilt = host_changes.build(chosen, facts, site)
     cannot = {found.check for found, _ in unbuilt}
@@ -187,7 +189,7 @@ def alike(plans: Iterable[HostPlan]) -> list[tuple[tuple[PlannedChange, ...], li
 
 def facts_for(kinds: Iterable[str]) -> set[str]:
     """Return the facts that planning needs for these remedy kinds, in addition to those of the checks."""
-    return host_changes.needs(kinds) | set(gpu_users.FACTS)
+    return host_changes.needs(kinds) | {read_only_systems.FACT, *gpu_users.FACTS}
 
 
 def edited(change: Mapping[str, Any]) -> str:

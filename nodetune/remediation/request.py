@@ -33,8 +33,15 @@ class ChangeRequest:
     runs_folder: Path | None = None
 
     def __post_init__(self) -> None:
-        """Raise BatchError."""
+        """Raise RequestError, BatchError."""
         batches.size(self.batch, 1)
+        if self.drain == "kubernetes" and self._transport not in ("kubernetes", ""):
+            raise RequestError("--drain kubernetes needs --transport kubernetes")
+
+    @property
+    def _transport(self) -> str:
+        """The transport; empty while the connection is not built."""
+        return self.connection.transport if self.connection else ""
 
     @property
     def reboot_seconds(self) -> float:
@@ -63,6 +70,8 @@ class ApplyRequest(ChangeRequest):
             raise RequestError("--reboot needs --max-disruption reboot")
         if not self.verify and (self.suite or self.repeat):
             raise RequestError("--suite and --repeat need --verify")
+        if self.verify and self._transport == "kubernetes":
+            raise RequestError("--verify measures over SSH or on this machine, not in pods")
 
     @property
     def disruption(self) -> str:

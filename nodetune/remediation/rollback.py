@@ -76,19 +76,19 @@ class Undoing:
                 "nodetune_of": self.of.id,
                 "nodetune_entries": self.of.entries(host),
                 "nodetune_force": self.request.force,
-                **(self._guard(changes) if run else {}),
+                **(self._guard(host, changes) if run else {}),
             }
             for host, changes in groups.items()
         }
         play_options = PlayOptions(self.connection.options, self.connection.forks, check=run is None)
         return play.play("revert", self.targets, variables, play_options, run, on_event)
 
-    def _guard(self, groups: Any) -> dict[str, Any]:
+    def _guard(self, host: str, groups: Any) -> dict[str, Any]:
         """Return what must be true before disruptive changes are undone: undoing them disrupts again.
 
         The host knows best which groups changed something.
         """
-        guard = {"nodetune_guard": out_of_use(self.request.assume_drained)}
+        guard = {"nodetune_guard": out_of_use(self.connection, host, self.request.assume_drained)}
         if groups is None and self.of.about.get("command") == "rollback":  # by a version that did not keep them
             return guard  # any may disturb
         disturb = [group.get("group") for group in events.objects(groups) if group.get("disruption") not in FREE]

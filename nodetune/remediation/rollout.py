@@ -19,7 +19,7 @@ from nodetune.remediation.ansible import play
 from nodetune.remediation.ansible.events import Outcome
 from nodetune.remediation.ansible.play import OnEvent, PlayOptions
 from nodetune.remediation.batches import batches
-from nodetune.remediation.host_operations import HostOperations
+from nodetune.remediation.host_operations import KUBERNETES, HostOperations
 from nodetune.remediation.outcomes import NOT_APPLIED, PENDING, SKIPPED, StepOutcome
 from nodetune.remediation.plan import HostPlan, added
 from nodetune.remediation.request import ApplyRequest
@@ -38,8 +38,9 @@ def _prepare(result: HostResult, facts: HostFacts, request: ApplyRequest) -> Hos
     if facts.about.get("uid"):
         why = "changes on a host need root: log in as root, or use --become (-b)"
         return HostPlan(result, left_out=tuple((found, why) for found in planning.fixable(result)))
-    # jobs on a node that is drained first end by themselves; the host is asked again before anything is disturbed
-    waits = "" if request.drain and gpu_users.in_slurm(facts) else gpu_users.busy(facts)
+    # jobs on a node that is drained first end by themselves, and pods are evicted; the host is asked again before anything is disturbed
+    drained = request.drain == KUBERNETES or (request.drain and gpu_users.in_slurm(facts))
+    waits = "" if drained else gpu_users.busy(facts)
     return planning.plan(result, request.disruption, waits, added(request.selection))
 
 
@@ -127,7 +128,7 @@ class Rollout:
     def _groups(self, plan: HostPlan, waits: str) -> list[dict[str, Any]]:
         """Return the groups of changes; the host refuses disruptive ones while its GPUs are in use."""
         return [
-            {**change.data(), "guard": {} if change.disruption in FREE else self.operations.guard}
+            {**change.data(), "guard": {} if change.disruption in FREE else self.operations.guard(plan.host)}
             for change in plan.changes
             if not waits or change.disruption in FREE
         ]

@@ -15,7 +15,7 @@ from nodetune.onhost import protocol
 from nodetune.remote.login.session import Session
 
 STARTER = """-c 'import os; f = os.fdopen(0, "rb", 0); exec(f.readline())'"""
-"""Python's program: read one line and not a byte more, and run it. That line reads the rest (payload.by_length)."""
+"""Python's program: read one line and not a byte more, and run it. That line reads the rest (login/script.py)."""
 
 
 class Mailbox:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.foundation import paths
+from nodetune.remote.login.script import by_length
 
 RELAY = Path(__file__).parent / "slurm"
 ONHOST = Path(__file__).parents[1] / "onhost"
@@ -189,12 +190,3 @@ def measuring(plan: Mapping[str, Any]) -> tuple[bytes, str]:
     given = f"import json\nPLAN = json.loads({json.dumps(plan)!r})\nNONCE = {nonce!r}\n"
     entry = "from nodetune.measurements import emit\nemit.emit(PLAN, NONCE)\n"
     return by_length(_script(modules, nonce, given, entry)), nonce
-
-
-def by_length(script: bytes) -> bytes:
-    """Prefix a script with a line that reads it by its length, so that more input can follow."""
-    size = len(script)
-    loop = (
-        f"d = b''\nwhile len(d) < {size}:\n p = os.read(0, {size} - len(d))\n if not p: os._exit(1)\n d += p\nexec(d)"
-    )
-    return f"exec({loop!r})\n".encode("ascii") + script

@@ -130,11 +130,21 @@ class Handler(BaseHTTPRequestHandler):
                 return self.answer(content, status, headers)
         return self.usual(parts.path, parse_qs(parts.query), body)
 
-    do_GET = do_POST = do_DELETE = handle_any  # noqa: N815  (names of http.server)
+    do_GET = do_POST = do_PATCH = do_DELETE = handle_any  # noqa: N815  (names of http.server)
 
     def usual(self, path, query, body):
         if path == "/api/v1/nodes":
             return self.answer(self.page(self.server.nodes, query))
+        if path.startswith("/api/v1/nodes/"):
+            return self.node(
+                next(each for each in self.server.nodes if path.endswith("/" + each["metadata"]["name"])), body
+            )
+        if path.endswith("/eviction"):
+            self.server.pods = [
+                each
+                for each in self.server.pods
+                if each["metadata"].get("uid") != body["deleteOptions"]["preconditions"]["uid"]
+            ]
         if self.command == "POST":
             self.server.made.append(body)
             return self.answer(body, 201)
@@ -143,6 +153,23 @@ class Handler(BaseHTTPRequestHandler):
         if path.endswith("/pods"):
             return self.answer(self.page(self.server.pods, query))
         return self.answer({"status": self.server.starts})
+
+    def node(self, found, body):
+        """Answer for one node; a merge patch or a JSON patch changes its cordon and its annotations."""
+        metadata, spec = found["metadata"], found.setdefault("spec", {})
+        held = {
+            **{f"/metadata/annotations/{name}": text for name, text in metadata.get("annotations", {}).items()},
+            "/spec/unschedulable": spec.get("unschedulable"),
+        }
+        if isinstance(body, dict):
+            metadata.setdefault("annotations", {}).update(body["metadata"]["annotations"])
+            spec.update(body["spec"])
+        if isinstance(body, list):
+            if any(held.get(step["path"].replace("~1", "/")) != step["value"] for step in body if step["op"] == "test"):
+                return self.answer({"message": "the server rejected our request due to an error in our request"}, 422)
+            metadata["annotations"].clear()
+            spec.clear()
+        return self.answer(found)
 
     def page(self, every, query):
         """Return two objects a page."""

@@ -60,7 +60,8 @@ def print_report(stream: TextIO, prepared: Prepared, report: ApplyReport, output
         if report.verified:
             asked = proposed_options.text(prepared.request.connection)
             before_after.print_gain(stream, report.verified, report.done, asked, single)
-        apply.print_drained(stream, report.drained)
+        resume = apply.KUBERNETES_RESUME if prepared.request.drain == "kubernetes" else apply.SLURM_RESUME
+        apply.print_drained(stream, report.drained, resume)
         print_way_back(stream, str(report.run), prepared.request.runs_folder)
     else:
         print_data(stream, prepared, report, output_format)

@@ -104,8 +104,10 @@ def _announce(runs: Sequence[tuple[Run, str | None]]) -> None:
     if _is_typed("inventory"):
         return
     for spec in dict.fromkeys(inventory for _, inventory in runs):
-        ids = ", ".join(of.id for of, inventory in runs if inventory == spec)
-        click.echo(f"inventory: {text.plain(spec or 'this host')} (run {ids})", err=True)
+        found = [of for of, inventory in runs if inventory == spec]
+        of_cluster = found[0].about.get("options", {}).get("transport") == "kubernetes"
+        told = text.plain(spec or ("all nodes of the cluster" if of_cluster else "this host"))
+        click.echo(f"inventory: {told} (run {', '.join(of.id for of in found)})", err=True)
 
 
 def _list(stream: TextIO, prepared: Sequence[Undoing]) -> None:

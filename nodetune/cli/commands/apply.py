@@ -24,7 +24,7 @@ OLD_NAMES = {old: name for name, old in BY_NAME.items() if name != old}
 
 
 @requests.command("apply", ApplyRequest)
-@cli_options.changed_hosts
+@cli_options.changed_nodes
 @cli_options.selection
 @click.option(
     "--max-disruption",

@@ -11,7 +11,8 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -22,6 +23,9 @@ from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote import connect, local
 from nodetune.remote.login import openssh
 from nodetune.remote.login.ssh_config import Resolver
+
+if TYPE_CHECKING:
+    from nodetune.remote.kubernetes.host_pod import HostPods
 
 _KEEP = ("-o", "ControlMaster=auto", "-o", "ControlPersist=60s", "-o", "ServerAliveInterval=15")
 """One connection for all tasks; a host that dies is noticed after three unanswered questions. The user's own come first."""
@@ -83,9 +87,20 @@ def check_data(value: Any) -> None:
 class PlayInventory:
     """Ansible's connection variables for targets."""
 
-    def __init__(self, session_options: SessionOptions) -> None:
-        self._options = session_options
+    def __init__(self, session_options: SessionOptions, seconds: float = 3600.0) -> None:
+        self._options, self._seconds = session_options, seconds
         self._resolver = Resolver()
+
+    @cached_property
+    def _pods(self) -> HostPods:
+        from nodetune.remote.kubernetes.host_pod import HostPods  # only this transport needs it
+
+        return HostPods(self._options.cluster, self._seconds)
+
+    def close(self) -> None:
+        """Remove what was made to reach the hosts."""
+        if "_pods" in vars(self):
+            self._pods.close()
 
     def variables(self, target: Target) -> dict[str, Any]:
         """Return the connection variables. Raise UnreachableError if Ansible cannot reach the host as nodetune does."""
@@ -105,6 +120,8 @@ class PlayInventory:
     def _connection(self, target: Target) -> dict[str, Any]:
         if target.connection == "local":
             return {"ansible_connection": "local"}
+        if target.connection == "kubernetes":
+            return {"ansible_connection": "nodetune_pod", **self._pods.variables(target)}
         _check(target)
         told = {
             "ansible_connection": "nodetune_ssh",
@@ -142,7 +159,7 @@ def as_probed(target: Target, facts: HostFacts | None) -> Target:
     about = facts.about if facts else {}
     path, version = str(about.get("interpreter")), re.match(r"(\d{1,4})\.(\d{1,4})", str(about.get("python")))
     new = version and (int(version[1]), int(version[2])) >= OLDEST
-    named = target.python != "python3" or target.connection == "local"
+    named = target.python != "python3" or target.connection in ("local", "kubernetes")  # a pod has a Python of its own
     return replace(target, python=path) if new and not named and _PATH.fullmatch(path) else target
 
 
@@ -153,8 +170,8 @@ def _check(target: Target) -> None:
 
 
 def login_command(target: Target) -> str:
-    """Return the command with which a person logs in to the same host; empty for this machine."""
-    return "" if target.connection == "local" else openssh.login_command(target)
+    """Return the command with which a person logs in to the same host; empty for this machine and for a pod."""
+    return "" if target.connection in ("local", "kubernetes") else openssh.login_command(target)
 
 
 def secrets(targets: Sequence[Target]) -> tuple[str, ...]:

@@ -28,7 +28,22 @@ def run(
     on_event: Callable[[Event], None],
 ) -> dict[str, Outcome]:
     """Run a playbook with these arguments of ansible-playbook, for `seconds` at most; host name → outcome."""
-    found, lost = _reachable(targets, variables, PlayInventory(connection))
+    reach = PlayInventory(connection, seconds)
+    try:
+        return _played(playbook, targets, _reachable(targets, variables, reach), arguments, seconds, on_event)
+    finally:
+        reach.close()
+
+
+def _played(
+    playbook: str | Path,
+    targets: Sequence[Target],
+    reached: tuple[dict[str, tuple[Target, dict[str, Any]]], dict[str, Outcome]],
+    arguments: Sequence[str],
+    seconds: float,
+    on_event: Callable[[Event], None],
+) -> dict[str, Outcome]:
+    found, lost = reached
     if not found:
         return lost
     reader = Reader(

@@ -9,7 +9,8 @@ from typing import Any
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.inventory import selection
 
-RECORDED = ("limit", "user", "become", "transport", "private_key", "port", "vault_id")
+CLUSTER = ("context", "namespace", "image")
+RECORDED = ("limit", "user", "become", "transport", "private_key", "port", "vault_id", *CLUSTER)
 """The options in a record that say how hosts are reached, by their names on the command line."""
 
 
@@ -17,12 +18,13 @@ def connection_record(connection: ConnectionOptions) -> dict[str, Any]:
     """Return these options, without passwords and with paths that are valid in any folder."""
     vault = connection.vault
     return {
-        **{name: getattr(connection, name) for name in RECORDED if name != "vault_id"},
+        **{name: getattr(connection, name) for name in RECORDED if name not in ("vault_id", *CLUSTER)},
         "private_key": str(Path(connection.private_key).absolute()) if connection.private_key else None,
         "vault_id": [
             *(f"{label}@{Path(file).absolute()}" for label, file in vault.files),
             *(f"{label}@prompt" for label, _ in vault.passwords),
         ],
+        **(vars(connection.options.cluster) if connection.transport == "kubernetes" else {}),
     }
 
 

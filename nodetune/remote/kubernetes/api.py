@@ -10,7 +10,7 @@ import ssl
 import threading
 import time
 import urllib.parse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import cache
@@ -84,19 +84,24 @@ class Api:
         self,
         method: str,
         path: str,
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | Sequence[Any] | None = None,
         query: Mapping[str, str] | None = None,
         seconds: float = SECONDS,
+        kind: str = "json",
+        tries: int = TRIES,
     ) -> dict[str, Any]:
-        """Return the answer. Wait and ask again while the server is too busy, and once with a new credential. Raise ApiError."""
+        """Return the answer. Wait and ask again while the server is too busy, and once with a new credential. Raise ApiError.
+
+        `kind` is that of a patch: merge-patch+json or json-patch+json.
+        """
         renewed = False
-        for number in range(TRIES):
-            status, answer, wait = self._asked_once(method, path, body, query, seconds)
+        for number in range(tries):
+            status, answer, wait = self._asked_once(method, path, body, query, seconds, kind)
             if status < 300:
                 return answer
             if status == 401 and not renewed and self.renew():
                 renewed = True
-            elif status != BUSY or number == TRIES - 1:
+            elif status != BUSY or number == tries - 1:
                 break
             else:
                 time.sleep(wait)
@@ -106,16 +111,17 @@ class Api:
         self,
         method: str,
         path: str,
-        body: Mapping[str, Any] | None,
+        body: Mapping[str, Any] | Sequence[Any] | None,
         query: Mapping[str, str] | None,
         seconds: float,
+        kind: str,
     ) -> tuple[int, dict[str, Any], float]:
         way = http.client.HTTPConnection(self._host, self._port)
         way.sock = self.connected(seconds)
         try:
             data = json.dumps(body).encode() if body is not None else None
             headers = {**self.headers(), "Accept": "application/json"}
-            way.request(method, self.path(path, query or {}), data, {**headers, "Content-Type": "application/json"})
+            way.request(method, self.path(path, query or {}), data, {**headers, "Content-Type": f"application/{kind}"})
             answer = way.getresponse()
             content = answer.read(MOST_BYTES + 1)
             if len(content) > MOST_BYTES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.connection_options import Cluster
@@ -27,6 +27,26 @@ HOST_ROOT = "nodetune: "
 """How a program in a pod begins the line that says why it cannot work."""
 
 
+class Talk(Protocol):
+    """One side of a session: the data to send, and where the answer goes."""
+
+    to_send: memoryview
+    most_bytes: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing more is waited for."""
+
+    @property
+    def waiting_for(self) -> str:
+        """The pending step, for the message of a deadline."""
+
+    def sent(self, count: int) -> None: ...
+    def output(self, data: bytes) -> None: ...
+    def errors(self, data: bytes) -> None: ...
+    def last_error(self) -> str: ...
+
+
 def run(target: Target, session: Session, cluster: Cluster, deadline: Deadline) -> int | None:
     """Run the session in the pod of a node, or in one that lives as long. Return its exit status. Raise UnreachableError."""
     api = connected(cluster.context)
@@ -39,21 +59,21 @@ def run(target: Target, session: Session, cluster: Cluster, deadline: Deadline) 
 def _converse(api: Api, namespace: str, name: str, session: Session, deadline: Deadline) -> int | None:
     deadline.stage = f"opening a session in pod {namespace}/{name}"
     try:
-        channels, connection = _opened(api, namespace, name, deadline)
+        channels, connection = opened(api, namespace, name, deadline)
     except ApiError as problem:
         raise pod.failed(problem, deadline) from None
     status: list[bytes] = []
     try:
-        _carry(channels, connection, session, status, deadline)
+        carry(channels, connection, session, status, deadline)
     except (OSError, ValueError) as problem:
         deadline.left()  # which says so if it is the cause
         raise UnreachableError("dropped", f"the session in pod {name} broke: {said(problem)}") from None
     finally:
         connection.close()
-    return None if session.complete else _exit_status(b"".join(status), session)
+    return None if session.complete else exit_status(b"".join(status), session)
 
 
-def _opened(api: Api, namespace: str, name: str, deadline: Deadline) -> tuple[Channels, socket.socket]:
+def opened(api: Api, namespace: str, name: str, deadline: Deadline) -> tuple[Channels, socket.socket]:
     """Return the open session. While the server is too busy, ask again. Raise ApiError, UnreachableError."""
     query = [("container", pod.CONTAINER), *(("command", word) for word in PROGRAM)]
     query += [(stream, "true") for stream in ("stdin", "stdout", "stderr")]
@@ -81,8 +101,8 @@ def _opened(api: Api, namespace: str, name: str, deadline: Deadline) -> tuple[Ch
             return channels, connection
 
 
-def _carry(
-    channels: Channels, connection: socket.socket, session: Session, status: list[bytes], deadline: Deadline
+def carry(
+    channels: Channels, connection: socket.socket, session: Talk, status: list[bytes], deadline: Deadline
 ) -> None:
     """Send what there is to send and take what comes, until the answer is complete or the program has ended."""
     while not (session.complete or channels.closed):
@@ -102,7 +122,7 @@ def _carry(
                 status.append(data)
 
 
-def _exit_status(content: bytes, session: Session) -> int | None:
+def exit_status(content: bytes, session: Talk) -> int | None:
     """Return the exit status of a program that gave no answer. Raise UnreachableError if it says why, or did not start."""
     last = session.last_error()
     if last.startswith(HOST_ROOT):

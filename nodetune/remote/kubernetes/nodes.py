@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from nodetune.foundation import UserError, text
@@ -14,6 +17,11 @@ from nodetune.remote.kubernetes.api import Api, ApiError, connected
 
 SELECTOR = "nodes:"
 """How an inventory begins that is a label selector."""
+
+
+CONNECTION = "kubernetes"
+SETTLING_SECONDS = 180.0
+LOOK_SECONDS = 2.0
 
 
 class NodesError(UserError):
@@ -41,6 +49,20 @@ def selected(options: ConnectionOptions, detail: Callable[[str], None]) -> list[
     if not found:
         raise NodesError("--failed-of: none of its hosts are selected: select them with -i")
     return found
+
+
+def settled(options: ConnectionOptions, hosts: Iterable[str]) -> dict[str, Target]:
+    """Return nodes after a reboot, once they can be reached or time is over: the DaemonSet may have made new pods."""
+    end = time.monotonic() + SETTLING_SECONDS
+    asked = replace(options, inventory=",".join(hosts), limit=None, failed_of="", only=None)
+    while True:
+        with suppress(NodesError):
+            found = {target.name: target for target in selected(asked, lambda _text: None)}
+            if time.monotonic() > end or not any(target.problem for target in found.values()):
+                return found
+        if time.monotonic() > end:
+            return {}
+        time.sleep(LOOK_SECONDS)
 
 
 def _nodes(api: Api, spec: str | None) -> dict[str, Any]:
@@ -78,19 +100,19 @@ def _target(name: str, status: dict[str, Any], found: Any, cluster: Cluster) -> 
     """Return a node as a host whose address is its pod: empty if it gets one of its own."""
     problem = _not_ready(status.get("conditions") or [])
     if problem:
-        return Target(name, problem=problem, problem_state="unreachable")
+        return Target(name, connection=CONNECTION, problem=problem, problem_state="unreachable")
     if found is not None:
         state = _state(found.get("status") or {})
         pod_name = str(found["metadata"]["name"])
         if state == "Running":
-            return Target(name, address=pod_name)
+            return Target(name, address=pod_name, connection=CONNECTION)
         if not cluster.image:
             told = f"its pod {cluster.namespace}/{pod_name} is {text.plain(state)}, not Running (kubectl describe pod)"
-            return Target(name, problem=told, problem_state="no pod")
+            return Target(name, connection=CONNECTION, problem=told, problem_state="no pod")
     if cluster.image:
-        return Target(name)
+        return Target(name, connection=CONNECTION)
     told = f"the DaemonSet has no pod on it in namespace {cluster.namespace}: install the chart, or give an image with --image"
-    return Target(name, problem=told, problem_state="no pod")
+    return Target(name, connection=CONNECTION, problem=told, problem_state="no pod")
 
 
 def _state(status: dict[str, Any]) -> str:

@@ -87,14 +87,14 @@ def on_node(api: Api, cluster: Cluster, node: str, deadline: Deadline) -> Iterat
     except ApiError as problem:
         raise failed(problem, deadline) from None
     try:
-        _wait(api, f"{pods}/{name}", deadline)
+        wait(api, f"{pods}/{name}", deadline)
         yield name
     finally:
         with suppress(ApiError):  # it ends by itself
             api.request("DELETE", f"{pods}/{name}", query={"gracePeriodSeconds": "0"})
 
 
-def _wait(api: Api, path: str, deadline: Deadline) -> None:
+def wait(api: Api, path: str, deadline: Deadline) -> None:
     """Wait until the pod runs. Raise UnreachableError if it never will."""
     while True:
         try:

@@ -58,6 +58,7 @@ def failures_of(outcomes: Mapping[str, Outcome]) -> dict[str, str]:
     return {host: outcome.message for host, outcome in outcomes.items() if outcome.state != "ok"}
 
 
+SLURM_RESUME, KUBERNETES_RESUME = "scontrol update NodeName=NAME State=RESUME", "kubectl uncordon NAME"
 MANY = 10
 """A diff with this many lines is printed only once."""
 
@@ -91,13 +92,13 @@ def print_interrupted(stream: TextIO, dead: Mapping[str, Sequence[Mapping[str, A
         out.line(("interrupted", "yellow"), f"    {where}run {run} was interrupted here; it had changed: {did}")
 
 
-def print_drained(stream: TextIO, left: Mapping[str, str]) -> None:
-    """Print nodes that this run drained and that an operator must resume."""
+def print_drained(stream: TextIO, left: Mapping[str, str], resume: str = SLURM_RESUME) -> None:
+    """Print nodes that this run drained and that an operator must resume, and the command for that."""
     out = Lines(console(stream))
     for host, reason in left.items():
         out.line(("left drained   ", "bold red"), (host, "bold"), f"  {plain_text.plain(reason)}")
     if left:
-        out.line("to resume them: scontrol update NodeName=NAME State=RESUME", indent=" " * 15)
+        out.line(f"to resume them: {resume}", indent=" " * 15)
 
 
 def print_way_back(stream: TextIO, run: str, command: str) -> None:

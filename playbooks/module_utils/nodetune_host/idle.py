@@ -13,12 +13,15 @@ DRIVER = "/proc/driver/nvidia/version"
 
 
 def require(guard):
-    """Raise WaitError unless the host meets `guard`: {"gpu_idle": true, "drained": true}."""
-    unknown = set(guard) - {"gpu_idle", "drained"}
+    """Raise WaitError unless the host meets `guard`: {"gpu_idle": true, "drained": true}.
+
+    `kubernetes` is what the cluster said to the controller: why the node is in service, or nothing.
+    """
+    unknown = set(guard) - {"gpu_idle", "drained", "kubernetes"}
     if unknown:
         raise StopError(f"this version does not support guard {', '.join(sorted(unknown))}: nothing is changed")
     if guard.get("drained"):
-        reason = scheduler.in_service()
+        reason = scheduler.in_service(guard.get("kubernetes"))
         if reason:
             raise WaitError(reason)
     if guard.get("gpu_idle"):

@@ -16,9 +16,12 @@ BUSY = re.compile(r"ALLOC|MIX|COMP|BLOCKED|RESUM|POWERING")
 REASON = "nodetune apply {}"
 
 
-def in_service():
-    """Return why disruptive changes must wait, on one line; empty if no scheduler uses this node now."""
-    return _slurm_in_service() or _kubelet_in_service()
+def in_service(kubernetes=None):
+    """Return why disruptive changes must wait, on one line; empty if no scheduler uses this node now.
+
+    `kubernetes` is the answer of the cluster, where the controller has asked it.
+    """
+    return _slurm_in_service() or (_kubelet_in_service() if kubernetes is None else kubernetes)
 
 
 def _slurm_in_service():

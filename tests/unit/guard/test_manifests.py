@@ -26,7 +26,7 @@ def one(kind, objects):
 
 
 @pytest.mark.parametrize("version", ["1.33", "1.37"])
-@pytest.mark.parametrize("kind", ["daemonset", "npd", "clear", "dra"])
+@pytest.mark.parametrize("kind", ["daemonset", "npd", "clear", "fixes", "dra"])
 def test_the_schemas_of_kubernetes_accept_them(kind, version):
     newest = kind == "dra"
     for each in made(kind, kubernetes="1.37", device=DEVICES):

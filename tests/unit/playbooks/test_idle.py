@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from nodetune_host import idle
-from nodetune_host.problem import StopError
+from nodetune_host.problem import StopError, WaitError
 
 from tests.integration.slurm.lab import no_slurm
 
@@ -94,6 +94,13 @@ def test_a_driver_that_hangs_is_left_behind_and_the_call_named(driver):
 def test_a_node_without_a_scheduler_is_out_of_service(driver):
     with no_slurm():
         assert driver.check("{'drained': True}") == ""
+
+
+def test_a_node_of_kubernetes_is_what_the_cluster_says():
+    with no_slurm():
+        idle.require({"drained": True, "kubernetes": ""})
+        with pytest.raises(WaitError, match="pods may start here"):
+            idle.require({"drained": True, "kubernetes": "pods may start here"})
 
 
 def test_nothing_is_asked_where_nothing_must_hold():

@@ -292,3 +292,22 @@ def test_a_plan_document_names_the_files_that_are_written():
         "nofile": (CONTAINERD_FILE, [CONTAINERD_FILE]),
         "nproc": (LIMIT_FILE, [LIMIT_FILE]),
     }
+
+
+@pytest.mark.parametrize(
+    ("system", "told"),
+    [
+        ({"id": "rhel", "name": "Red Hat Enterprise Linux CoreOS 9.6"}, "Red Hat Enterprise Linux CoreOS 9.6 has a read-only system: set it by a MachineConfig, KubeletConfig or the Node Tuning Operator"),
+        ({"id": "fedora", "name": "Fedora CoreOS 42"}, "Fedora CoreOS 42 has a read-only system: set it by its Ignition configuration"),
+        ({"id": "bottlerocket", "name": "Bottlerocket OS 1.40"}, "Bottlerocket OS 1.40 has a read-only system: set it by its settings (apiclient set, or user data)"),
+        ({"id": "talos", "name": "Talos (v1.11)"}, "Talos (v1.11) has a read-only system: set it by its machine configuration (talosctl patch machineconfig)"),
+    ],
+)  # fmt: skip
+def test_a_system_that_is_an_image_is_not_changed(system, told):
+    made = plan.plan(result("a", **{"host.os": Value(system)}))
+    assert (made.findings, made.changes) == ((), ())
+    assert made.left_out == ((SWAPPINESS, told), (SHM, told))
+
+
+def test_a_system_with_files_of_its_own_is_changed():
+    assert plan.plan(result("a", **{"host.os": Value({"id": "rhel", "name": "Red Hat Enterprise Linux 9"})})).findings

@@ -16,7 +16,8 @@ from nodetune.guard.deploy.request import ManifestsRequest
     "--kind",
     **of(ManifestsRequest, "kind"),
     help="Guard as a DaemonSet; rules of the Node Readiness Controller (nrc); plugin of node-problem-detector (npd); device "
-    "taints (dra); a Job that removes the condition from all nodes (clear); all but that Job.",
+    "taints (dra); an account that may apply fixes (fixes); a Job that removes the condition from all nodes (clear); all "
+    "but these two.",
 )
 @cli_options.judging
 @click.option(

@@ -9,7 +9,7 @@ from typing import Any
 
 from nodetune.guard.node.condition import TYPE
 
-NAMESPACE, NAME = "nodetune", "nodetune-guard"
+NAMESPACE, NAME, FIX = "nodetune", "nodetune-guard", "nodetune-fix"
 LABELS = {"app.kubernetes.io/name": "nodetune", "app.kubernetes.io/part-of": "nodetune"}
 OLDEST = (1, 32)
 """Older API servers do not name the node in a pod's token: the policy would refuse every patch."""
@@ -64,6 +64,29 @@ def binding(namespace: str, name: str = NAME) -> dict[str, Any]:
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
     }
+
+
+def fixing(namespace: str) -> list[dict[str, Any]]:
+    """Return an account that may apply fixes: root on every node by privileged pods, cordons, and evictions."""
+    here = [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "delete", "get", "list"]},
+        {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create", "get"]},
+    ]
+    everywhere = [
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+        {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
+    ]
+    role = {**cluster_role(name=FIX), "kind": "Role", "metadata": named(FIX, namespace), "rules": here}
+    bound = binding(namespace, FIX)
+    role_ref = {**bound["roleRef"], "kind": "Role"}
+    return [
+        account(namespace, FIX),
+        role,
+        {**bound, "kind": "RoleBinding", "metadata": named(FIX, namespace), "roleRef": role_ref},
+        {**cluster_role(name=FIX), "rules": everywhere},
+        bound,
+    ]
 
 
 def admission_policy(namespace: str) -> dict[str, Any]:

@@ -14,6 +14,8 @@ NAMESPACE = "{{ .Release.Namespace }}"
 IMAGE = '{{ .Values.image | default (printf "nodetune-node:%s" .Chart.AppVersion) }}'
 ENFORCE = '{{ join "," .Values.enforce }}'
 POLICY = '{{ toJson (.Values.policy | default (.Files.Get "guard.json")) }}'
+OPTIONAL = ("fixes",)
+"""Templates that a value of the same name switches on."""
 NODE_SELECTOR = "{{ toJson .Values.nodeSelector }}"
 QUOTED = re.compile(r"'(\{\{ toJson [^'\n]*\}\})'")
 """A value of JSON is valid YAML, without quotes around it."""
@@ -24,7 +26,7 @@ def files() -> dict[str, str]:
     return {
         "Chart.yaml": GENERATED + manifests.dump([_about()]).removeprefix("---\n"),
         "guard.json": pods.policy_text(manifests.guard_policy(ManifestsRequest())),
-        **{f"templates/{name}.yaml": _template(objects) for name, objects in _templates().items()},
+        **{f"templates/{name}.yaml": _template(name, objects) for name, objects in _templates().items()},
     }
 
 
@@ -53,6 +55,7 @@ def _templates() -> dict[str, list[dict[str, Any]]]:
         "admission": [access.admission_policy(NAMESPACE), access.policy_binding()],
         "policy": [pods.config(NAMESPACE, POLICY)],
         "daemonset": [pods.daemon_set(NAMESPACE, IMAGE, ENFORCE, NODE_SELECTOR)],
+        "fixes": access.fixing(NAMESPACE),
         "clear": [_after_uninstall(each, weight) for weight, each in enumerate(clear)],
     }
 
@@ -67,5 +70,6 @@ def _after_uninstall(made: dict[str, Any], weight: int) -> dict[str, Any]:
     return {**made, "metadata": {**made["metadata"], "annotations": annotations}}
 
 
-def _template(objects: list[dict[str, Any]]) -> str:
-    return GENERATED + QUOTED.sub(r"\1", manifests.dump(objects))
+def _template(name: str, objects: list[dict[str, Any]]) -> str:
+    made = QUOTED.sub(r"\1", manifests.dump(objects))
+    return GENERATED + (f"{{{{- if .Values.{name} }}}}\n{made}{{{{- end }}}}\n" if name in OPTIONAL else made)

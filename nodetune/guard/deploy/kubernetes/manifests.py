@@ -15,12 +15,21 @@ from nodetune.guard.deploy.request import ManifestsRequest
 from nodetune.guard.node.condition import ALL
 
 Object = dict[str, Any]
+LEFT_OUT = (("clear", "all"), ("fixes", "all"))
+"""Kinds that only their own name prints."""
 
 
 def text(request: ManifestsRequest) -> str:
     """Return the manifests. Raise RequestError or yaml_lines.FileError."""
-    made = {"daemonset": daemon_set, "clear": clear, "npd": detector, "nrc": readiness, "dra": device_taints}
-    kinds = [kind for kind in made if request.kind in (kind, "all") and (kind, request.kind) != ("clear", "all")]
+    made = {
+        "daemonset": daemon_set,
+        "clear": clear,
+        "fixes": fixes,
+        "npd": detector,
+        "nrc": readiness,
+        "dra": device_taints,
+    }
+    kinds = [kind for kind in made if request.kind in (kind, "all") and (kind, request.kind) not in LEFT_OUT]
     if request.kind == "all" and not request.device:
         kinds.remove("dra")
     return dump(each for kind in kinds for each in made[kind](request))
@@ -88,6 +97,11 @@ def clear(request: ManifestsRequest) -> list[Object]:
         access.binding(access.NAMESPACE, pods.CLEAR),
         pods.clear_job(access.NAMESPACE, request.image),
     ]
+
+
+def fixes(_request: ManifestsRequest) -> list[Object]:
+    """Return an account that may apply fixes, for a controller that has no administrator's credential."""
+    return access.fixing(access.NAMESPACE)
 
 
 def detector(_request: ManifestsRequest) -> list[Object]:
