@@ -32,7 +32,7 @@ MOST = (bounded.MOST_BYTES, bounded.MOST_ERRORS, bounded.MOST_VALUES)
 
 
 class Connection(ConnectionBase):
-    """Each command is a session of its own, so a connection that is reset has nothing to forget."""
+    """Each command is a session of its own; what is kept of a connection is that its pod was there."""
 
     transport = "nodetune_pod"
     has_pipelining = True
@@ -82,7 +82,8 @@ class Connection(ConnectionBase):
             raise AnsibleConnectionFailure(str(problem)) from None
 
     def reset(self):
-        """Nothing is kept."""
+        """Look for the pod again: a reboot may have ended it."""
+        self.close()
 
     def close(self):
         self._connected = False
