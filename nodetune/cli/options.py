@@ -21,7 +21,17 @@ from nodetune.config import profile
 from nodetune.foundation import file_io, paths, text
 from nodetune.report import FORMATS
 
-__all__ = ["FILE", "FOLDER", "changed_hosts", "changed_nodes", "hosts", "hosts_or_nodes", "hosts_or_pods", "span", "stack"]
+__all__ = [
+    "FILE",
+    "FOLDER",
+    "changed_hosts",
+    "changed_nodes",
+    "hosts",
+    "hosts_or_nodes",
+    "hosts_or_pods",
+    "span",
+    "stack",
+]
 """From host_options and requests, for the commands."""
 
 ENDINGS = {

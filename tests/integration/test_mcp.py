@@ -133,6 +133,8 @@ def known_hosts(farm, tmp_path):
 
 
 def ask_live(folder, *calls, more=(), listed=None):
+    from mcp import Client, StdioServerParameters  # here: importing it takes a second
+
     async def talk():
         words = ["-m", "nodetune", "mcp", "-i", "hosts.ini", *more]
         env = {**os.environ, "NODETUNE_INVENTORY": "127.0.0.98"}
