@@ -1,42 +1,26 @@
 """A look at a host: its facts sorted into numbers and settings. Pure, so that the processes of an audit do it.
 
-Equal facts of many hosts are one object (see facts/memo.py): most are sorted once for the whole fleet.
+Equal facts of many hosts are one object (see facts/memo.py): of most hosts only what differs from the first of their kind is sorted.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import marshal
-from collections.abc import Mapping, Sequence
-from itertools import chain
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, chain, compress
+from operator import is_not
+from typing import NamedTuple
 
-from nodetune.api.model import Each, Fact, HostFacts, Unread, Value
-from nodetune.history import kinds
+from nodetune.api.model import Fact, HostFacts
+from nodetune.history.structure import FORMS, Form, Settings, Sorted, Structures
 
-FORMS = 64
-"""Sorted forms of one fact that are kept. One that differs on each host is not kept."""
+KIND = ("cpu.model", "gpu.names")
+"""Hosts with the same facts, and the same of these, are of one kind."""
+
+MOST_KINDS = 32
+MOST_SHAPES = 1 << 12
 
 FIGURE = "verify."
 """The beginning of the leaves of figures."""
-
-MOST = 1 << 16
-"""Places in facts that are known."""
-
-as_text = json.JSONEncoder(sort_keys=True).encode
-"""Settings as JSON: json.dumps would make an encoder each time."""
-
-PRINT = 12
-"""Bytes of the print of a fact's settings."""
-
-
-class Settings(NamedTuple):
-    """The settings of one fact as JSON, and their print."""
-
-    name: str
-    text: str
-    print: bytes
 
 
 class Shape:
@@ -51,198 +35,144 @@ class Shape:
         self.leaves, self.parts = leaves, parts
 
 
+class Common:
+    """The settings of the first host of a kind, which is known by its identity: fact → its place among them."""
+
+    __slots__ = ("places", "settings")
+
+    def __init__(self, names: Sequence[str], settings: Sequence[Settings | None]) -> None:
+        self.places = {name: place for place, name in enumerate(names)}
+        self.settings = tuple(settings)
+
+
 class Look(NamedTuple):
     """The result of a look at a host, in the order of the facts' names. `at`: Unix time of the collection.
 
-    `prints`: those of all settings in a row. `unread`: parts that could not be read. `values`: of the leaves of the shape.
+    `own`: place among the common settings → those of this host. `prints`: those of all its settings in a row.
+    `unread`: parts that could not be read. `values`: of the leaves of the shape.
     """
 
     host: str
     at: int
-    settings: tuple[Settings, ...]
+    common: Common
+    own: Mapping[int, Settings | None]
     prints: bytes
     unread: tuple[str, ...]
     shape: Shape
-    values: tuple[int, ...]
+    values: Sequence[int]
+
+    def settings(self) -> list[Settings]:
+        """Return the settings of all facts that have any."""
+        every = list(self.common.settings)
+        for place, own in self.own.items():
+            every[place] = own
+        return [each for each in every if each]
+
+    def settings_of(self, name: str) -> Settings | None:
+        """Return the settings of a fact."""
+        place = self.common.places.get(name)
+        return None if place is None else self.own.get(place, self.common.settings[place])
 
 
-class _Sorted(NamedTuple):
-    """A fact: its settings, the leaves and values of its numbers, and the parts that were read (of a number) or not."""
+class _Kind:
+    """The first host of a kind. `facts` are in its own order, all else in the order of their names, where `places` has each."""
 
-    name: str
-    settings: Settings | None = None
-    leaves: tuple[str, ...] = ()
-    values: tuple[int, ...] = ()
-    parts: tuple[str, ...] = ()
-    unread: tuple[str, ...] = ()
-
-
-class _Place:
-    """A place in facts: its leaf, what its values are, and the places below, by their keys."""
-
-    __slots__ = ("below", "is_number", "is_passing", "is_setting", "known", "leaf")
-
-    def __init__(self, leaf: str) -> None:
-        kind = kinds.of(leaf)
-        self.leaf = leaf
-        self.below: dict[str, _Place] = {}
-        self.known: dict[tuple[str, ...], tuple[str, ...]] = {}
-        self.is_setting, self.is_number = kind in kinds.KEPT_ON_CHANGE, kind in kinds.NUMBERS
-        self.is_passing = kind == kinds.PASSING
+    def __init__(self, facts: Mapping[str, Fact], made: Sequence[Sorted], shape: Shape) -> None:
+        self.names = sorted(facts)
+        self.common = Common(self.names, [each.settings for each in made])
+        self.facts, self.places = list(facts.values()), [self.common.places[name] for name in facts]
+        self.made, self.shape = made, shape
+        self.prints = [_print(each.settings) for each in made]
+        self.values = list(chain.from_iterable([each.values for each in made]))
+        self.begins = list(accumulate([len(each.values) for each in made], initial=0))
+        self.unread = _unread(made)
 
 
 class Sorter:
     """Sorts the facts of many hosts."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Fact, _Sorted]] = {}
+        self._structures = Structures()
+        self._known: dict[int, tuple[str, Fact, Sorted]] = {}
         self._forms: dict[str, int] = {}
-        self._shapes: dict[tuple[tuple[str, ...], ...], Shape] = {}
-        self._texts: dict[bytes, Settings] = {}
-        self._places: dict[str, _Place] = {}
-        self._made = 0
+        self._shapes: dict[tuple[Form, ...], Shape] = {}
+        self._kinds: dict[tuple[object, ...], _Kind] = {}
 
     def look(self, facts: HostFacts) -> Look | None:
         """Return the look at a host; None for facts without a time of collection."""
         at = facts.about.get("time")
         if isinstance(at, bool) or not isinstance(at, int | float) or not 0 < at < 1 << 40:
             return None
-        self._bound()
-        known, every = self._known, facts.facts
-        settings: list[Settings] = []
-        numbers: list[_Sorted] = []
-        unread: list[str] = []
-        for name in sorted(every):
-            fact = every[name]
-            pair = known.get(id(fact))
-            made = pair[1] if pair is not None and pair[1].name == name else self._sorted(name, fact)
-            if made.settings:
-                settings.append(made.settings)
-            if made.parts:
-                numbers.append(made)
-            if made.unread:
-                unread += made.unread
-        return Look(
-            facts.host,
-            int(at),
-            tuple(settings),
-            b"".join([each.print for each in settings]),
-            tuple(unread),
-            self._shape(numbers),
-            tuple(chain.from_iterable([each.values for each in numbers])),
-        )
+        kind = self._kind(facts.facts)
+        others: dict[int, Sorted] = {}
+        own: dict[int, Settings | None] = {}
+        prints, values, is_alike = kind.prints.copy(), kind.values.copy(), True
+        for place in compress(kind.places, map(is_not, facts.facts.values(), kind.facts)):
+            name, usual = kind.names[place], kind.made[place]
+            made = self._sorted(name, facts.facts[name])
+            others[place] = made
+            if made.settings is not usual.settings:
+                own[place], prints[place] = made.settings, _print(made.settings)
+            is_alike = is_alike and made.form == usual.form
+            if made.values and is_alike:
+                values[kind.begins[place] : kind.begins[place + 1]] = made.values
+        look = Look(facts.host, int(at), kind.common, own, b"".join(prints), kind.unread, kind.shape, values)
+        return look if is_alike else self._unlike(look, facts.facts, kind, others)
 
-    def _bound(self) -> None:
-        """Forget what a hostile fleet has made too much of."""
-        if self._made > MOST:
-            self._places, self._made = {}, 0
-        for memo in (self._shapes, self._texts):
-            if len(memo) > MOST >> 2:
-                memo.clear()
+    def _unlike(self, look: Look, facts: Mapping[str, Fact], kind: _Kind, others: Mapping[int, Sorted]) -> Look:
+        """Return the look at a host whose numbers are not those of its kind. One that was read completely replaces one that was not."""
+        made = [others.get(place, usual) for place, usual in enumerate(kind.made)]
+        shape, unread = self._shape(made), _unread(made)
+        if kind.unread and not unread:
+            self._kinds[_key(facts)] = _Kind(facts, made, shape)
+        values = list(chain.from_iterable([each.values for each in made]))
+        return look._replace(unread=unread, shape=shape, values=values)
 
-    def _shape(self, numbers: Sequence[_Sorted]) -> Shape:
+    def _kind(self, facts: Mapping[str, Fact]) -> _Kind:
+        key = _key(facts)
+        kind = self._kinds.get(key)
+        if kind is None:
+            if len(self._kinds) >= MOST_KINDS:
+                self._kinds.clear()
+            made = [self._sorted(name, facts[name]) for name in sorted(facts)]
+            kind = self._kinds[key] = _Kind(facts, made, self._shape(made))
+        return kind
+
+    def _shape(self, made: Iterable[Sorted]) -> Shape:
         """Return one object for equal names: it is sent to another process once."""
-        key = *[each.leaves for each in numbers], *[each.parts for each in numbers]
+        key = tuple([each.form for each in made if each.form.parts])
         known = self._shapes.get(key)
         if known is None:
-            leaves, parts = chain(*key[: len(numbers)]), chain(*key[len(numbers) :])
+            if len(self._shapes) > MOST_SHAPES:  # a hostile fleet
+                self._shapes.clear()
+            leaves, parts = (chain.from_iterable([form[of] for form in key]) for of in (0, 1))
             known = self._shapes[key] = Shape(tuple(leaves), tuple(parts))
         return known
 
-    def _sorted(self, name: str, fact: Fact) -> _Sorted:
-        made = self._of(name, fact)
+    def _sorted(self, name: str, fact: Fact) -> Sorted:
+        known = self._known.get(id(fact))
+        if known is not None and known[0] == name:
+            return known[2]
+        made = self._structures.sort(name, fact)
         if self._forms.get(name, 0) < FORMS:
             self._forms[name] = self._forms.get(name, 0) + 1
-            self._known[id(fact)] = fact, made  # the fact is kept too, so that no other object gets its identity
+            self._known[id(fact)] = name, fact, made  # the fact is kept too, so that no other object gets its identity
         return made
 
-    def _of(self, name: str, fact: Fact) -> _Sorted:
-        place = self._places.get(name) or self._place(self._places, name, "")
-        if place.is_passing:
-            return _Sorted(name)
-        if isinstance(fact, Each):
-            numbers = self._counts(place, fact)
-            if numbers:
-                return numbers
-            below = place.below
-            of = [(below.get(key) or self._place(below, key, f"{name}/"), one) for key, one in fact.of.items()]
-        else:
-            of = [(place, fact)]
-        leaves: list[str] = []
-        values: list[int] = []
-        settings: dict[str, Any] = {}
-        parts: list[str] = []
-        unread: list[str] = []
-        for part, one in of:
-            if isinstance(one, Value):
-                parts.append(part.leaf)
-                self._sort(part, one.value, leaves, values, settings)
-            elif isinstance(one, Unread):
-                unread.append(part.leaf)
-        is_numbers = bool(leaves) or place.is_number
-        is_settings = bool(settings) or not (is_numbers or len(unread) == len(of) > 0)
-        return _Sorted(
-            name,
-            self._text(name, settings) if is_settings else None,
-            tuple(leaves),
-            tuple(values),
-            tuple(parts) if is_numbers else (),
-            tuple(unread),
-        )
 
-    def _counts(self, place: _Place, fact: Each) -> _Sorted | None:
-        """Sort a fact with a whole number for each subject, as most that differ on each host; return None for others."""
-        if not place.is_number:
-            return None
-        values: tuple[Any, ...] = tuple([one.value if type(one) is Value else None for one in fact.of.values()])
-        if set(map(type, values)) != {int}:
-            return None
-        subjects = tuple(fact.of)
-        leaves = place.known.get(subjects)
-        if leaves is None:
-            places = [place.below.get(key) or self._place(place.below, key, f"{place.leaf}/") for key in subjects]
-            leaves = tuple([each.leaf for each in places]) if all(each.is_number for each in places) else ()
-            place.known[subjects] = leaves
-        return _Sorted(place.leaf, None, leaves, values, leaves) if leaves else None
-
-    def _sort(self, place: _Place, value: Any, leaves: list[str], values: list[int], settings: dict[str, Any]) -> None:
-        if type(value) is dict:
-            below, of = place.below, value
-        else:
-            below, of = {"": place}, {"": value}
-        for key, each in of.items():
-            inner = below.get(key) or self._place(below, key, f"{place.leaf}/")
-            if inner.is_passing:
-                continue
-            if type(each) is dict:
-                if each:
-                    self._sort(inner, each, leaves, values, settings)
-            elif inner.is_setting:
-                settings[inner.leaf] = each
-            elif inner.is_number and type(each) in (int, float):
-                leaves.append(inner.leaf)
-                values.append(int(each))
-
-    def _place(self, known: dict[str, _Place], key: str, above: str) -> _Place:
-        found = known.get(key)
-        if found is None:
-            self._made += 1
-            found = known[key] = _Place(above + key)
-        return found
-
-    def _text(self, name: str, settings: dict[str, Any]) -> Settings:
-        """Return the settings as JSON with their print. Equal ones are written once: often only a number has changed."""
-        key = marshal.dumps((name, settings), 2)
-        known = self._texts.get(key)
-        if known is None:
-            text = as_text(settings)
-            known = self._texts[key] = Settings(name, text, fact_print(name, text))
-        return known
+def _key(facts: Mapping[str, Fact]) -> tuple[object, ...]:
+    return *facts, *[id(facts.get(name)) for name in KIND]
 
 
-def fact_print(name: str, settings: str) -> bytes:
-    """Return the print of a fact's settings."""
-    return hashlib.blake2b(f"{name}\n{settings}".encode(), digest_size=PRINT).digest()
+def _print(settings: Settings | None) -> bytes:
+    return settings.print if settings else b""
+
+
+def _unread(made: Iterable[Sorted]) -> tuple[str, ...]:
+    return tuple(chain.from_iterable([each.form.unread for each in made]))
+
+
+_NOTHING = Common((), ())
 
 
 def of_figures(host: str, at: int, figures: Mapping[str, float]) -> Look:
@@ -251,5 +181,5 @@ def of_figures(host: str, at: int, figures: Mapping[str, float]) -> Look:
     `figures`: `measurement.metric/subject` → value.
     """
     leaves = tuple([f"{FIGURE}{name}" for name in sorted(figures)])
-    values = tuple([round(figures[name] * 1000) for name in sorted(figures)])
-    return Look(host, at, (), b"", (), Shape(leaves, leaves), values)
+    values = [round(figures[name] * 1000) for name in sorted(figures)]
+    return Look(host, at, _NOTHING, {}, b"", (), Shape(leaves, leaves), values)

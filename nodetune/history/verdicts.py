@@ -29,7 +29,8 @@ def keep(db: Database, results: Iterable[HostResult], looked: Mapping[str, int])
         failing = {(found.check, subject) for found in result.failing() for subject in _subjects(found)}
         known = {(finding, subject): since for finding, subject, since in there.get(number, ())}
         over = {finding for finding, _ in known.keys() - failing}
-        proven = {found.check for found in result.findings if found.check in over and found.status in ("pass", "fail")}
+        seen = result.findings if over else ()
+        proven = {found.check for found in seen if found.check in over and found.status in ("pass", "fail")}
         new += [(number, finding, subject, at, None) for finding, subject in sorted(failing - known.keys())]
         gone += [
             (max(at, since), number, finding, subject, since)

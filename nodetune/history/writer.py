@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import compress, repeat
-from operator import attrgetter, lt
+from operator import lt
 from typing import Any, NamedTuple
 
 from nodetune.foundation import by_key
 from nodetune.history import kinds, resets
 from nodetune.history.connection import Database, Row
-from nodetune.history.look import PRINT, Look, Settings, Shape, as_text, fact_print
+from nodetune.history.look import Common, Look, Shape
 from nodetune.history.names import SeriesNames
 from nodetune.history.packing import pack, unpack
+from nodetune.history.structure import PRINT, as_text, fact_print
 
 MOST_KNOWN = 1 << 17
 """Facts and prints that are kept in memory."""
@@ -68,6 +68,7 @@ class Writer:
         self._db = db
         self._names = SeriesNames(db)
         self._prints: set[bytes] = set()
+        self._common: set[Common] = set()
         self._parts: dict[tuple[bytes, Shape], tuple[bytes, frozenset[str]]] = {}
         self._series: dict[Shape, _Order] = {}
 
@@ -119,10 +120,10 @@ class Writer:
         """Return the prints of the facts, the cohort, and the leaves that changed, which become rows."""
         if look.prints == host.settings:
             return look.prints, host.cohort, set()
-        settings = look.settings
-        self._keep_facts(settings, rows)
+        self._keep_facts(look, rows)
         if not host.settings:
-            return look.prints, _cohort(settings), set()
+            return look.prints, _cohort(look), set()
+        settings = look.settings()
         before, now = _cut(host.settings), {fact.name: fact for fact in settings}
         same = {fact.print for fact in settings}.intersection(before)
         old = self._facts(each for each in before if each not in same)
@@ -144,15 +145,18 @@ class Writer:
             (host.id, self._names.ids[leaf], look.at, json.dumps(was), json.dumps(is_now))
             for leaf, (was, is_now) in changes.items()
         ]
-        return b"".join([kept[name] for name in sorted(kept)]), host.cohort or _cohort(settings), set(changes)
+        return b"".join([kept[name] for name in sorted(kept)]), host.cohort or _cohort(look), set(changes)
 
-    def _keep_facts(self, facts: Iterable[Settings], rows: _Rows) -> None:
-        every = {fact.print: fact for fact in facts}
-        fresh = set(every).difference(self._prints)
-        rows.fact += [(each, every[each].name, every[each].text) for each in sorted(fresh)]
+    def _keep_facts(self, look: Look, rows: _Rows) -> None:
+        facts = [each for each in look.own.values() if each and each.print not in self._prints]
+        if look.common not in self._common:
+            self._common.add(look.common)
+            facts += [each for each in look.common.settings if each and each.print not in self._prints]
+        rows.fact += [(each.print, each.name, each.text) for each in facts]
         if len(self._prints) > MOST_KNOWN:
             self._prints.clear()
-        self._prints |= fresh
+            self._common.clear()
+        self._prints.update([each.print for each in facts])
 
     def _keep_fact(self, name: str, settings: str, rows: _Rows) -> bytes:
         digest = fact_print(name, settings)
@@ -177,22 +181,32 @@ class Writer:
         if host.packed is None:
             return pack(order.series, read), None, digest
         values, before = dict(zip(order.series, read, strict=True)), unpack(host.packed)
-        carry = {int(series): added for series, added in json.loads(host.carry or "{}").items()}
+        carry = {int(series): added for series, added in json.loads(host.carry).items()} if host.carry else {}
+        moved: dict[int, int] = {}
         reasons: Counter[str] = Counter()
         here = _Parts(look.shape)
         for series in _in_question(before, values, carry, changed, fresh):
             leaf, was, added = self._names.names[series], before.get(series, 0), carry.get(series, 0)
             if series not in values and not here.listed(leaf):
-                values[series] = was
+                moved[series] = was
             elif kinds.of(leaf) in kinds.COUNTERS:
                 raw = values.get(series, 0)
                 grown, why = (0, "") if _below(leaf, fresh) else resets.grown(leaf, was - added, raw, changed)
-                values[series], carry[series] = was + grown, was + grown - raw
+                carry[series] = was + grown - raw
+                if was + grown != raw or series not in values:
+                    moved[series] = was + grown
                 reasons[why] += bool(why)
         rows.event += [(host.id, look.at, "reset", why, f"{count} counters") for why, count in reasons.items() if count]
-        kept = {series: added for series, added in sorted(carry.items()) if added}
+        kept = (
+            json.dumps({series: added for series, added in sorted(carry.items()) if added})
+            if any(carry.values())
+            else None
+        )
+        if not moved:
+            return pack(order.series, read), kept, digest
+        values |= moved
         ordered = sorted(values)
-        return pack(ordered, [values[each] for each in ordered]), json.dumps(kept) if kept else None, digest
+        return pack(ordered, [values[each] for each in ordered]), kept, digest
 
     def _known_parts(self, digest: bytes, look: Look, rows: _Rows) -> tuple[bytes, frozenset[str]]:
         """Return the print of all parts whose numbers were ever read, and those that never were before."""
@@ -258,14 +272,15 @@ def _cut(prints: bytes) -> list[bytes]:
     return [bytes(prints[at : at + PRINT]) for at in range(0, len(prints), PRINT)]
 
 
-def _cohort(facts: Sequence[Settings]) -> str | None:
+def _cohort(look: Look) -> str | None:
     """Return what peers have in common: the product, and the number and model of GPUs."""
-    said = []
-    for name, leaf in _COHORT.items():
-        place = bisect_left(facts, name, key=attrgetter("name"))
-        if place < len(facts) and facts[place].name == name:
-            said.append(str(json.loads(facts[place].text).get(leaf, "")))
-    return ", ".join(each for each in said if each) or None
+    facts = [(look.settings_of(name), leaf) for name, leaf in _COHORT.items()]
+    return ", ".join(filter(None, (_said(fact.text, leaf) for fact, leaf in facts if fact))) or None
+
+
+@lru_cache(MOST_KNOWN >> 9)
+def _said(settings: str, leaf: str) -> str:
+    return str(json.loads(settings).get(leaf, ""))
 
 
 _COHORT = {"host.dmi.product_name": "host.dmi.product_name", "gpu.count": "gpu.count", "gpu.names": "gpu.names/GPU0"}

@@ -2,10 +2,11 @@
 
 import pytest
 
-from nodetune.api.model import Absent, Each, Unread, Value
+from nodetune.api.model import Absent, Each, HostFacts, Unread, Value
 from nodetune.history import schema
 from nodetune.history.connection import HistoryError
 from nodetune.history.history import History
+from nodetune.history.look import Sorter
 from nodetune.history.points import DAY
 
 START = 20_700 * DAY  # of conftest.py
@@ -150,3 +151,39 @@ def test_a_setting_next_to_a_number_that_moves_is_no_change(history, look):
     done = history.record([look(900, {"pci.devices": {"0": {"link_width": 16, "link_speed_gts": 5}}})])
     assert (done.looks, done.changes) == (1, 0)
     assert history.series("n1", "pci.devices/0/link_speed_gts")[-1].high == 5
+
+
+AER = {"0": Value({"correctable": {"BadTLP": 2}, "fatal": {}}), "1": Value({"correctable": {}, "fatal": {}})}
+USUAL = {
+    "pci.aer": Each(AER),
+    "gpu.serial": Each({"GPU0": Value("a"), "GPU1": Value("b")}),
+    "gpu.temperature": Each({"GPU0": Value(40), "GPU1": Value(41)}),
+    "services.docker": Value({"active": "active", "pid": 7, "drop_ins": [], "restarts": 0}),
+    "sysctl.vm.swappiness": Value(60),
+}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"pci.aer": Each({"0": AER["1"], "1": AER["0"]})},
+        {"pci.aer": Unread("no"), "gpu.temperature": Each({"GPU0": Unread("no"), "GPU1": Value(50)})},
+        {"gpu.serial": Each({"GPU0": Value("a"), "GPU1": Absent()}), "services.docker": Absent()},
+        {"services.docker": Value({"active": "failed", "pid": 9, "drop_ins": ["x"], "restarts": 3})},
+        {"sysctl.vm.swappiness": Value(None), "gpu.temperature": Each({})},
+        {"sysctl.vm.swappiness": Value(True)},
+    ],
+)
+def test_a_look_does_not_depend_on_the_hosts_before_it(other):
+    def told(look):
+        numbers = dict(zip(look.shape.leaves, look.values, strict=True))
+        return look.settings(), look.prints, set(look.unread), set(look.shape.parts), numbers
+
+    def look(sorter, facts):
+        return told(sorter.look(HostFacts("n1", facts, {"time": START})))
+
+    sorter, hosts = Sorter(), [USUAL, USUAL | other, dict(reversed(USUAL.items())), USUAL, USUAL | other]
+    assert [look(sorter, facts) for facts in hosts] == [look(Sorter(), facts) for facts in hosts]
+    first = [*hosts[1:2], *hosts]
+    sorter = Sorter()
+    assert [look(sorter, facts) for facts in first] == [look(Sorter(), facts) for facts in first]

@@ -1,0 +1,154 @@
+"""Sorts facts into settings and numbers. Facts of one structure (keys, and types of values) are sorted by one plan. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import marshal
+from collections.abc import Sequence
+from itertools import chain, compress, islice
+from typing import Any, NamedTuple
+
+from nodetune.api.model import Absent, Each, Fact, Unread, Value
+from nodetune.history import kinds
+
+FORMS = 64
+"""Texts that are kept of the settings of one structure: often only a number, or what is passing, has changed."""
+
+MOST = 1 << 17
+"""Places in structures that are known."""
+
+as_text = json.JSONEncoder(sort_keys=True).encode
+"""Settings as JSON: json.dumps would make an encoder each time."""
+
+PRINT = 12
+"""Bytes of the print of a fact's settings."""
+
+
+class Settings(NamedTuple):
+    """The settings of one fact as JSON, and their print."""
+
+    name: str
+    text: str
+    print: bytes
+
+
+class Form(NamedTuple):
+    """The leaves of a fact's numbers, and the parts that were read (of a fact with numbers) or could not be."""
+
+    leaves: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+class Sorted(NamedTuple):
+    """A fact: its settings, and the values of its numbers."""
+
+    form: Form = Form()
+    settings: Settings | None = None
+    values: tuple[int, ...] = ()
+
+
+NOTHING = Sorted()
+
+
+class Structures:
+    """The plans for the structures of facts that were seen."""
+
+    def __init__(self) -> None:
+        self._plans: dict[tuple[Any, ...], _Plan] = {}
+        self._places = 0
+
+    def sort(self, name: str, fact: Fact) -> Sorted:
+        """Return a fact, sorted."""
+        if kinds.of(name) == kinds.PASSING:
+            return NOTHING
+        structure, values = _flat(name, fact)
+        plan = self._plans.get(structure)
+        if plan is None:
+            self._places += len(values)
+            if self._places > MOST:  # a hostile fleet
+                self._plans, self._places = {}, len(values)
+            plan = self._plans[structure] = _Plan(*structure)
+        return plan.sort(values)
+
+
+def _flat(name: str, fact: Fact) -> tuple[tuple[Any, ...], list[Any]]:
+    """Return (name, subjects, types, sizes of dictionaries, their keys, types below, …) and all values, depth after depth."""
+    subjects, ones = (tuple(fact.of), fact.of.values()) if isinstance(fact, Each) else (None, (fact,))
+    depth: list[Any] = [one.value if type(one) is Value else one for one in ones]
+    structure: list[Any] = [name, subjects]
+    every = depth
+    while True:
+        types = tuple(map(type, depth))
+        structure.append(types)
+        if dict not in types:
+            return tuple(structure), every
+        below = [each for each in depth if type(each) is dict]
+        sizes = tuple(map(len, below))
+        below = list(filter(None, below))
+        structure += sizes, tuple(chain.from_iterable(below))
+        depth = list(chain.from_iterable(map(dict.values, below)))
+        every = every + depth
+
+
+class _Plan:
+    """The numbers and settings among the values of facts with one structure."""
+
+    def __init__(self, name: str, subjects: Sequence[str] | None, *depths: Any) -> None:
+        self._name, self._texts = name, dict[bytes, Settings]()
+        tops = [name] if subjects is None else [f"{name}/{subject}" for subject in subjects]
+        types = list(chain.from_iterable(depths[::3]))
+        every, kinds_of = _places(tops, depths)
+        self._is_number = [
+            kind in kinds.NUMBERS and of in (int, float) for kind, of in zip(kinds_of, types, strict=True)
+        ]
+        self._is_setting = [
+            kind in kinds.KEPT_ON_CHANGE and of not in _NO_VALUES for kind, of in zip(kinds_of, types, strict=True)
+        ]
+        self._settings = list(compress(every, self._is_setting))
+        leaves = tuple(compress(every, self._is_number))
+        of = list(zip(tops, depths[0], strict=True))
+        unread = tuple([top for top, each in of if each is Unread])
+        is_numbers = bool(leaves) or kinds.of(name) in kinds.NUMBERS
+        read = tuple([top for top, each in of if each not in (Absent, Unread)]) if is_numbers else ()
+        self._form = Form(leaves, read, unread)
+        self._has_settings = bool(self._settings) or not (is_numbers or len(unread) == len(of) > 0)
+
+    def sort(self, values: Sequence[Any]) -> Sorted:
+        """Return a fact with these values."""
+        settings = self._text(list(compress(values, self._is_setting))) if self._has_settings else None
+        return Sorted(self._form, settings, tuple(map(int, compress(values, self._is_number))))
+
+    def _text(self, values: list[Any]) -> Settings:
+        key = marshal.dumps(values, 2)
+        known = self._texts.get(key)
+        if known is None:
+            text = as_text(dict(zip(self._settings, values, strict=True)))
+            known = Settings(self._name, text, fact_print(self._name, text))
+            if len(self._texts) < FORMS:
+                self._texts[key] = known
+        return known
+
+
+_NO_VALUES = (Absent, Unread, dict)
+
+
+def _places(tops: Sequence[str], depths: Sequence[Any]) -> tuple[list[str], list[str]]:
+    """Return the leaves and kinds of a structure's places in the order of its values. Below what is passing, all is."""
+    leaves, found = list(tops), [kinds.of(top) for top in tops]
+    begin = 0
+    for types, sizes, keys in zip(depths[:-1:3], depths[1::3], depths[2::3], strict=True):
+        above = [place for place, of in enumerate(types, begin) if of is dict]
+        begin, left = len(leaves), iter(keys)
+        for place, size in zip(above, sizes, strict=True):
+            leaf, kind = leaves[place], found[place]
+            inner = [f"{leaf}/{key}" for key in islice(left, size)]
+            leaves += inner
+            found += [kind] * len(inner) if kind == kinds.PASSING else map(kinds.of, inner)
+    return leaves, found
+
+
+def fact_print(name: str, settings: str) -> bytes:
+    """Return the print of a fact's settings."""
+    return hashlib.blake2b(f"{name}\n{settings}".encode(), digest_size=PRINT).digest()
