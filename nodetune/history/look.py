@@ -19,8 +19,8 @@ KIND = ("cpu.model", "gpu.names")
 MOST_KINDS = 32
 MOST_SHAPES = 1 << 12
 
-FIGURE = "verify."
-"""The beginning of the leaves of figures."""
+FIGURES = ("verify.", "watch.")
+"""The beginnings of the leaves of figures."""
 
 
 class Shape:
@@ -176,10 +176,11 @@ _NOTHING = Common((), ())
 
 
 def of_figures(host: str, at: int, figures: Mapping[str, float]) -> Look:
-    """Return a look that holds only figures of verify, in thousandths of their units: all else stays as it was.
+    """Return a look that holds only figures, in thousandths of their units: all else stays as it was.
 
-    `figures`: `measurement.metric/subject` → value.
+    `figures`: `verify.measurement.metric/subject` or `watch.figure/GPU` → value. One of 0 is kept as the smallest number,
+    for 0 means that it was never measured.
     """
-    leaves = tuple([f"{FIGURE}{name}" for name in sorted(figures)])
-    values = [round(figures[name] * 1000) for name in sorted(figures)]
+    leaves = tuple(sorted(figures))
+    values = [round(figures[name] * 1000) or 1 for name in leaves]
     return Look(host, at, _NOTHING, {}, b"", (), Shape(leaves, leaves), values)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from nodetune.history import kinds
 from nodetune.history.connection import Database
-from nodetune.history.look import FIGURE
+from nodetune.history.look import FIGURES
 from nodetune.history.packing import unpack
 from nodetune.history.points import DAY, Change, Point, Rate
 
@@ -54,7 +54,7 @@ def series_of(db: Database, host: str, leaves: Sequence[str], since: int) -> lis
         points = [Point(day * DAY, low, high, grown) for day, low, high, grown in old]
         if number is not None:
             points += [Point(at, values.get(number, 0), values.get(number, 0)) for at, values in looks]
-        if leaf.startswith(FIGURE):  # zero: not measured yet
+        if leaf.startswith(FIGURES):  # zero: not measured yet
             points = [Point(each.at, each.low or each.high, each.high, each.grown) for each in points if each.high]
         found.append((leaf, points))
     return found

@@ -9,7 +9,7 @@ from typing import Any
 from nodetune.foundation import UserError, text
 from nodetune.history import kinds, trends
 from nodetune.history.history import History
-from nodetune.history.look import FIGURE
+from nodetune.history.look import FIGURES
 from nodetune.history.points import Change, Drain, Point
 from nodetune.history.trends import Trend
 
@@ -102,5 +102,5 @@ def spark(points: Sequence[Point], is_counter: bool) -> str:
 
 
 def number(leaf: str, value: int) -> str:
-    """Return a stored number as it was read."""
-    return f"{value / THOUSANDTHS:,g}" if leaf.startswith(FIGURE) else f"{value:,}"
+    """Return a stored number as it was read. The smallest one of a figure means 0."""
+    return f"{(value > 1) * value / THOUSANDTHS:,g}" if leaf.startswith(FIGURES) else f"{value:,}"

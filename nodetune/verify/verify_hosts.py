@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,28 +32,17 @@ def verify_hosts(request: VerifyRequest, show: Show) -> list[HostVerification]:
     with show.phase("verify", len(targets), seconds) as phase:
         found = _verify_run(request, phase).prove(targets, own, request.allow_busy)
     if request.history:
-        _remember(request.history, found, show)
+        from nodetune.history import figures  # most runs have no history
+
+        figures.keep(request.history, [(each.host, None, _figures(each)) for each in found], show)
     return found
 
 
-def _remember(place: str, verifications: Sequence[HostVerification], show: Show) -> None:
-    """Keep the figures that nothing disturbed. What the history cannot keep ends no verify."""
-    from nodetune.history.connection import HistoryError  # most runs have no history
-    from nodetune.history.history import History
-    from nodetune.history.look import of_figures
-
-    looks = [of_figures(each.host, int(time.time()), _figures(each)) for each in verifications if _figures(each)]
-    try:
-        with History(place) as history:
-            history.record(looks)
-    except HistoryError as problem:
-        show.warn(f"{problem}; the figures are not kept")
-
-
 def _figures(verification: HostVerification) -> dict[str, float]:
+    """Return the figures that nothing disturbed."""
     figures = [verdict.figure for verdict in verification.verdicts]
     return {
-        f"{each.measurement}.{each.metric}/{text.plain(each.subject)}": each.value
+        f"verify.{each.measurement}.{each.metric}/{text.plain(each.subject)}": each.value
         for each in figures
         if not each.disturbance and math.isfinite(each.value)
     }

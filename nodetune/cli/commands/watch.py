@@ -19,6 +19,7 @@ from nodetune.verify.watch.request import WatchRequest
 @click.option("--seconds", **of(WatchRequest, "seconds"), metavar="N", help="Length of the watch.")
 @cli_options.saved_facts
 @click.option("--save", **cli_options.FOLDER, help="Save what the hosts report in this folder, for --facts.")
+@cli_options.history
 @cli_options.format_option(["text", "json", "prometheus"])
 @cli_options.output
 @verbosity.progress_option

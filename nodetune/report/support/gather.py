@@ -17,7 +17,7 @@ from nodetune.foundation import UserError, json_document, sealed
 from nodetune.foundation.stage_output import Show
 from nodetune.history import story
 from nodetune.history.history import History
-from nodetune.history.look import FIGURE
+from nodetune.history.look import FIGURES
 from nodetune.remediation.runs import earlier_runs
 from nodetune.remote.selected_hosts import selected_hosts
 from nodetune.report.support import vendor_facts
@@ -108,7 +108,7 @@ def _past(request: SupportRequest) -> dict[str, Any]:
 
 def _is_shown(entry: dict[str, Any]) -> bool:
     leaf = str(entry.get("leaf", ""))
-    return leaf == "reset" or leaf.startswith(FIGURE) or vendor_facts.is_shown(leaf)
+    return leaf == "reset" or leaf.startswith(FIGURES) or vendor_facts.is_shown(leaf)
 
 
 def _tried(request: SupportRequest) -> list[dict[str, Any]]:

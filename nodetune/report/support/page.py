@@ -10,7 +10,7 @@ from nodetune import __version__
 from nodetune.api.model import Each, HostFacts, Value
 from nodetune.facts import machine
 from nodetune.foundation import text
-from nodetune.history.look import FIGURE
+from nodetune.history.look import FIGURES
 from nodetune.report.support.gather import HISTORY_DAYS, Dossier
 
 MOST = 12
@@ -134,7 +134,7 @@ def _past(past: dict[str, Any]) -> Iterator[str]:
     for each in past.get("trends", ()):
         yield f"trend: {each.get('text')}"
     for each in reversed(past.get("changes", ())):
-        if not str(each["leaf"]).startswith(FIGURE):
+        if not str(each["leaf"]).startswith(FIGURES):
             yield f"{text.day(each['at'])} {each['leaf']}: {text.value(each['before'])} → {text.value(each['after'])}"
     for each in past.get("findings", ()):
         yield f"finding {each['finding']}: came {text.count(each['times'], 'time')}"

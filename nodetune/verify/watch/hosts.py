@@ -9,11 +9,24 @@ from typing import Any
 from nodetune.api.model import Absent, Each, HostFacts, HostResult, Unread, Value
 from nodetune.foundation import text
 from nodetune.verify.watch.judge import judge
-from nodetune.verify.watch.model import LATE, TITLES, UNKNOWN, Gpu, Job, Judgement, Process, WatchedGpu, WatchedHost
+from nodetune.verify.watch.model import (
+    FREE,
+    LATE,
+    TITLES,
+    UNKNOWN,
+    Gpu,
+    Job,
+    Judgement,
+    Process,
+    WatchedGpu,
+    WatchedHost,
+)
 
 GPUS, PROCESSES, HOST, USERS = "watch.gpus", "watch.processes", "watch.host", "watch.users"
 SECONDS = "watch.seconds."
 MOST_LATE = 8
+KEPT = ("graphics", "sm", "tensor", "dram", "pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx")
+"""Figures of GPM that the history keeps."""
 
 
 def names(seconds: int) -> set[str]:
@@ -98,6 +111,21 @@ def _job(process: Process) -> Job:
         if kind in process.job:
             return Job(kind, text.plain(process.job[kind], 80), text.plain(process.user, 40))
     return Job("user", text.plain(process.user, 40) or "unknown", text.plain(process.user, 40) or "unknown")
+
+
+def figures(host: WatchedHost) -> dict[str, float]:
+    """Return what the history keeps of GPUs with a job: how much each was used, and in how much of the time it was held back."""
+    found = {}
+    for each in host.gpus:
+        if each.judged.verdict != FREE:
+            used = {
+                **{name: value for name, value in each.gpu.gpm.items() if name in KEPT},
+                **{f"held.{why}": 100 * share for why, share in each.gpu.held.items()},
+            }
+            if "util" in each.gpu.seen:
+                used["util"] = each.gpu.number("util")
+            found.update({f"watch.{name}/{text.plain(each.gpu.name)}": value for name, value in used.items()})
+    return found
 
 
 def with_late(hosts: Sequence[WatchedHost]) -> list[WatchedHost]:

@@ -17,6 +17,7 @@ class WatchRequest:
     seconds: int = limited(10, 2, 600)
     facts_path: Path | None = None
     save: Path | None = None
+    history: str = ""
 
     def __post_init__(self) -> None:
         """Raise RequestError."""

@@ -28,6 +28,11 @@ def run(request: WatchRequest, show: Show) -> list[WatchedHost]:
     """Return the judged GPUs of each host, by name. Raise InventoryError, FactsError, OSError."""
     found = _saved(request) if request.facts_path else _probed(request, show)
     judged = hosts.with_late([hosts.watched(each) for each in found])
+    if request.history:
+        from nodetune.history import figures  # most runs have no history
+
+        taken = {each.host: each.facts.about.get("time") for each in found if each.facts}
+        figures.keep(request.history, [(each.host, taken.get(each.host), hosts.figures(each)) for each in judged], show)
     return sorted(judged, key=lambda each: each.host)
 
 

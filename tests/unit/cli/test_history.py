@@ -41,7 +41,7 @@ def known(tmp_path_factory):
                 status = "fail" if day in (2, 3, 7) else "pass"
                 result = HostResult(host, "ok", findings=(Finding("swap-on", status, "medium"),))
                 history.judged([result], {host: at})
-            history.record([of_figures("gpu1", at + 60, {"gemm.bf16/GPU0": 800.5 - day})])
+            history.record([of_figures("gpu1", at + 60, {"verify.gemm.bf16/GPU0": 800.5 - day})])
         history.thin(NOW)
     return place
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from nodetune.api.model import Finding, HostResult
+from nodetune.history import story
 from nodetune.history.look import of_figures
 
 START = 20_700 * 86_400  # of conftest.py
@@ -18,12 +19,19 @@ def found(status, check="swap-on", **subjects):
 
 def test_figures_are_a_series_and_leave_facts_as_they_are(history, look):
     history.record([look(0, {"gpu.pcie_replay_counter": {"GPU0": 7}, "gpu.temperature": {"GPU0": 40}})])
-    history.record([of_figures("n1", START + 60, {"gemm.bf16/GPU0": 807.25})])
+    history.record([of_figures("n1", START + 60, {"verify.gemm.bf16/GPU0": 807.25})])
     history.record([look(900, {"gpu.pcie_replay_counter": {"GPU0": 8}, "gpu.temperature": {"GPU0": 41}})])
     assert [each.low for each in history.series("n1", "verify.gemm.bf16/GPU0")] == [807250, 807250]
     assert [each.low for each in history.series("n1", "gpu.pcie_replay_counter/GPU0")] == [7, 7, 8]
     assert [each.low for each in history.series("n1", "gpu.temperature/GPU0")] == [40, 40, 41]
     assert history.changes("n1") == []
+
+
+def test_a_figure_of_zero_is_kept_and_shown_as_zero(history):
+    for hour, used in enumerate((95.5, 0)):
+        history.record([of_figures("n1", START + 3600 * hour, {"watch.util/GPU0": used})])
+    points = history.series("n1", "watch.util/GPU0")
+    assert [story.number("watch.util/GPU0", each.high) for each in points] == ["95.5", "0"]
 
 
 def test_a_finding_is_there_until_its_check_passes(history, look):

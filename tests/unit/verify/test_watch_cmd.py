@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from nodetune.history.history import History
 from tests.support import documents, watched
 from tests.support.commandline import nodetune
 
@@ -68,6 +69,18 @@ def test_a_watch_without_any_gpu_is_incomplete_and_says_why(saved):
         "0 GPUs on 1 host: nothing to watch",
     ]
     assert watch(saved(login1=none, gpu001=("h100-x2", "training"))).returncode == 0
+
+
+def test_a_watch_adds_the_use_of_busy_gpus_to_a_history(saved, tmp_path):
+    place = str(tmp_path / "history.db")
+    done = watch(saved(gpu001=("h200-x2", "gemm+copy"), gpu002=dict(UNREAD)), "--history", place)
+    assert done.stderr == ""
+    with History(place, make=False) as known:
+        assert known.hosts() == ["gpu001"]
+        leaves = known.leaves("gpu001", "watch.")
+        assert {"watch.util/GPU0", "watch.tensor/GPU1", "watch.held.power/GPU0"} <= set(leaves)
+        (used,) = known.series("gpu001", "watch.util/GPU0")
+    assert 50_000 < used.high <= 100_000, "thousandths of a percent"
 
 
 def test_facts_without_a_watch_are_incomplete():
