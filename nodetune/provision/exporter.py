@@ -1,4 +1,4 @@
-"""DCGM's exporter on hosts that a site wants it on. Pure."""
+"""DCGM's exporter, for sites that have it among their parts. Pure."""
 
 from __future__ import annotations
 
