@@ -1,6 +1,6 @@
 """Build the Ansible collection nodetune.node in a folder, from playbooks/ and templates/. Needs ansible-core.
 
-The playbooks for people, their two roles, and the modules and filters of these. The same sources give the same bytes.
+The playbooks for people, their two roles, the modules and filters of these, and modules that read and audit. The same sources give the same bytes.
 """
 
 # ruff: noqa: INP001  (a program, not part of a package)
@@ -23,7 +23,10 @@ from tempfile import TemporaryDirectory
 import yaml
 
 import nodetune
+from nodetune.audit.selection import Selection
 from nodetune.foundation import paths
+from nodetune.remote import payload
+from nodetune.remote.pull.collector import PROBE_SECONDS
 
 HERE = Path(__file__).resolve().parent
 NAME = "nodetune.node"
@@ -82,6 +85,7 @@ def write(folder: Path) -> None:
     shutil.copytree(
         HERE / "collection", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("examples.yml", "ignore.txt")
     )
+    _probe(folder / "plugins/module_utils/probe.py")
     (folder / "tests/sanity").mkdir(parents=True)
     for minor in ANSIBLES:
         shutil.copy(HERE / "collection/ignore.txt", folder / f"tests/sanity/ignore-2.{minor}.txt")
@@ -98,6 +102,18 @@ def _module(text: str, examples: str) -> str:
     about["author"] = ["nodetune (@nodetune)"]
     docs = f'DOCUMENTATION = r"""{json.dumps(about, indent=1)}"""\n\nEXAMPLES = r"""\n{examples}"""\n'
     return f"{head}\n\n{docs}\n{rest}".replace("ansible.module_utils.nodetune_host", HOST_CODE)
+
+
+def _probe(path: Path) -> None:
+    """Write the script that an audit sends over SSH, of all facts, as a module."""
+    asked = json.dumps(payload.families(Selection().facts()))
+    entry = "import json\nfrom nodetune.probe import main\nfound = main.document(ASKED, SECONDS)\n"
+    entry += "sys.stdout.write(json.dumps(dict(found, schema='nodetune.facts/1')))\n"
+    script = payload.probing(payload.PROBE, asked, PROBE_SECONDS, entry).decode()
+    lines = "\n".join(f"    {script[at : at + 100]!r}" for at in range(0, len(script), 100))
+    path.write_text(
+        f'"""The script that reads the facts of a host: python3 -I -S - runs it."""\n\nSCRIPT = (\n{lines}\n)\n'
+    )
 
 
 def _filters(source: Path, folder: Path) -> None:

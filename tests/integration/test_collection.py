@@ -59,7 +59,7 @@ def test_ansible_galaxy_finds_every_file_as_listed(installed, env):
 
 def test_ansible_doc_shows_modules_and_role(env):
     listed = json.loads(run(BIN / "ansible-doc", "-l", "-j", "nodetune.node", env=env))
-    assert len(listed) == 6
+    assert len(listed) == 8
     for name in listed:
         assert "EXAMPLES" in run(BIN / "ansible-doc", name, env=env)
     assert "nodetune_thp_enabled" in run(BIN / "ansible-doc", "-t", "role", "nodetune.node.tuning", env=env)
@@ -76,6 +76,66 @@ def test_ansible_test_sanity_is_clean(installed, env, tmp_path):
     (cache / "get_pip_24_2.py").write_text("import ensurepip\nensurepip.bootstrap()\n")
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     run(BIN / "ansible-test", "sanity", "--local", "--python", version, cwd=copy, env=env)
+
+
+READS = """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - nodetune.node.nodetune_facts: {host: "{{ inventory_hostname }}"}
+      register: read
+    - copy: {content: "{{ read.document | to_json }}", dest: "{{ folder }}/{{ inventory_hostname }}.json"}
+      delegate_to: localhost
+    - nodetune.node.nodetune_audit: {select: [memory], site: ["{{ folder }}/site.yml"]}
+      register: judged
+    - copy: {content: "{{ judged | to_json }}", dest: "{{ folder }}/{{ inventory_hostname }}.judged"}
+      delegate_to: localhost
+"""
+
+
+def test_its_modules_read_and_judge_hosts_over_ssh(env, farm, tmp_path):
+    hosts = "".join(f"n{number} ansible_host={each}\n" for number, each in enumerate(farm.good, 1))
+    more = f"ansible_port={farm.port}\nansible_ssh_common_args=-F {farm.config}\nansible_python_interpreter={sys.executable}\n"
+    (tmp_path / "hosts.ini").write_text(f"{hosts}[all:vars]\n{more}")
+    (tmp_path / "reads.yml").write_text(READS)
+    (tmp_path / "site.yml").write_text("checks: {max-map-count-low: {set: 77, accept: 77}}\n")
+    said = run(
+        BIN / "ansible-playbook", "-i", "hosts.ini", "reads.yml", "-e", f"folder={tmp_path}", cwd=tmp_path, env=env
+    )
+    assert "nodetune_facts] ***" in said
+    for name in ("n1", "n2"):
+        judged = json.loads((tmp_path / f"{name}.judged").read_text())
+        asked = ("audit", "--facts", tmp_path / f"{name}.json", "-s", "memory", "--site", tmp_path / "site.yml")
+        told = json.loads(run(BIN / "nodetune", *asked, "--format", "json", codes=(0, 1, 3)))["hosts"][0]
+        assert told["name"] == name
+        assert judged["findings"] == [each for each in told["findings"] if each["status"] in ("fail", "unknown")]
+        (ours,) = (each for each in judged["findings"] if each["check"] == "max-map-count-low")
+        assert ours["fix"]["value"] == 77
+        assert sum(judged["counts"].values()) == len(told["findings"])
+
+
+@pytest.mark.parametrize(
+    ("words", "more", "told"),
+    [
+        ("fail_on=low select=max-map-count-low", {}, "findings of severity low or higher"),
+        ("select=nothing", {}, "nothing"),
+        ("fail_on=awful", {}, "value of fail_on must be one of"),
+        ("site=nosuch.yml", {}, "nosuch.yml"),
+        ("", {"PATH": "/usr/bin:/bin"}, "nodetune is not installed on the controller"),
+    ],
+)
+def test_an_audit_that_fails_says_why_in_one_line(env, tmp_path, words, more, told):
+    python = BIN / "python"
+    if more:  # an Ansible without nodetune
+        run(sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", tmp_path / "venv")
+        python = tmp_path / "venv/bin/python"
+        site = next(Path(BIN).parent.glob("lib/python3*/site-packages"))
+        more = {**more, "PYTHONPATH": str(site)}
+    on = ("localhost", "-i", "localhost,", "-c", "local", "-e", f"ansible_python_interpreter={sys.executable}")
+    ansible = ("-m", "ansible.cli.adhoc", *on, "-m", "nodetune.node.nodetune_audit", "-a", words)
+    said = run(python, *ansible, codes=(2,), env={**env, **more})
+    assert told in said
+    assert "Traceback" not in said
 
 
 def changes(env, *words):
