@@ -24,7 +24,7 @@ def connection_record(connection: ConnectionOptions) -> dict[str, Any]:
             *(f"{label}@{Path(file).absolute()}" for label, file in vault.files),
             *(f"{label}@prompt" for label, _ in vault.passwords),
         ],
-        **(vars(connection.options.cluster) if connection.transport == "kubernetes" else {}),
+        **vars(connection.options.cluster),
     }
 
 
