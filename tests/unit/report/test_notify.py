@@ -161,10 +161,14 @@ def test_opentelemetry_reads_one_record_for_each_host():
 
 def test_a_collector_of_opentelemetry_gets_a_log_at_its_path():
     with serving() as server:
+        run(*FACTS, "--notify", server.url)
         done = run(*FACTS, "--notify", f"otlp+{server.url}")
-    ((path, head, body),) = server.taken
+    (_, _, notice), (path, head, body) = server.taken
     assert (done.stderr, path, head["Content-Type"]) == ("", "/v1/logs", "application/json")
-    assert body["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]["severityText"] == "ERROR"
+    (record,) = body["resourceLogs"][0]["scopeLogs"][0]["logRecords"]
+    told = {each["key"]: each["value"]["stringValue"] for each in record["attributes"]}
+    assert told["nodetune.verdict"] == notice["notices"][0]["verdict"]
+    assert record["severityText"] in ("WARN", "ERROR")
 
 
 def test_one_audit_after_the_other_sends_a_verdict_once():

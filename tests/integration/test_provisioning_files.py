@@ -1,4 +1,4 @@
-"""What provisioning systems take from packaging/hooks: judged by cloud-init itself, and read as MAAS reads it."""
+"""What provisioning systems take from packaging/provisioning: judged by cloud-init itself, and read as MAAS reads it."""
 
 import re
 import shutil
@@ -10,7 +10,7 @@ import yaml
 
 from tests.support.pages import ROOT
 
-HOOKS = ROOT / "packaging/hooks"
+FILES = ROOT / "packaging/provisioning"
 MARK = re.compile(r"\s*#\s*-+\s*(Start|End) MAAS (\d+\.\d+) script metadata\s+-+", re.IGNORECASE)
 FIELDS = {"name", "title", "description", "script_type", "hardware_type", "timeout", "packages", "results"}
 STATUSES = ("passed", "failed", "degraded", "skipped")
@@ -29,7 +29,7 @@ def about(path):
 
 @pytest.mark.skipif(not shutil.which("cloud-init"), reason="cloud-init is not installed: apt install cloud-init")
 def test_cloud_init_finds_its_data_valid(tmp_path):
-    good, bad = HOOKS / "cloud-config.yml", tmp_path / "bad.yml"
+    good, bad = FILES / "cloud-config.yml", tmp_path / "bad.yml"
     bad.write_text(good.read_text().replace("runcmd:", "runcmd: 7\nx:"))
     codes = [subprocess.run(["cloud-init", "schema", "--config-file", each]).returncode for each in (good, bad)]
     assert codes[0] == 0
@@ -38,7 +38,7 @@ def test_cloud_init_finds_its_data_valid(tmp_path):
 
 @pytest.mark.parametrize(("name", "kind"), [("maas-commissioning.sh", "commissioning"), ("maas-testing.sh", "testing")])
 def test_maas_understands_the_header(name, kind):
-    path = HOOKS / name
+    path = FILES / name
     found = about(path)
     assert path.stat().st_mode & stat.S_IXUSR
     assert set(found) <= FIELDS
@@ -63,7 +63,7 @@ def test_the_result_of_a_maas_test_is_the_verdict_of_the_guard(code, said, statu
     guard.write_text(f"#!/bin/sh\ncat {tmp_path}/said\nexit {code}\n")
     guard.chmod(0o755)
     script = tmp_path / "test.sh"
-    script.write_text((HOOKS / "maas-testing.sh").read_text().replace("/usr/lib/nodetune/guard/check", str(guard)))
+    script.write_text((FILES / "maas-testing.sh").read_text().replace("/usr/lib/nodetune/guard/check", str(guard)))
     results = tmp_path / "results.yaml"
     done = subprocess.run(
         ["sh", script], env={"PATH": "/usr/bin:/bin", "RESULT_PATH": str(results)}, capture_output=True
@@ -72,4 +72,4 @@ def test_the_result_of_a_maas_test_is_the_verdict_of_the_guard(code, said, statu
     found = yaml.safe_load(results.read_text())
     assert found == {"status": status, "results": {"verdict": said}}
     assert status in STATUSES
-    assert set(found["results"]) == set(about(HOOKS / "maas-testing.sh")["results"])
+    assert set(found["results"]) == set(about(FILES / "maas-testing.sh")["results"])
