@@ -1,4 +1,4 @@
-"""What a watt and a unit of money buy: sustained bf16 products per watt, and per price of a GPU hour. Pure."""
+"""Sustained bf16 products per watt, and per price of a GPU hour. Pure."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tests.support import verify_records as records
 
 ROOT = Path(__file__).parents[3]
 PRODUCT_FLOPS, WITHIN = 1e9, 2133e9
-"""What tests/support/cuda/stand_in.c counts for a product and for a copy within a GPU, which poses as the all-reduce."""
+"""What the substitute driver counts for a product and for a copy within a GPU, which poses as the all-reduce."""
 ON_A_GPU = """
 import json, sys
 from nodetune.measurements import cublaslt, cuda, cuda_gpu, training_step
