@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -67,11 +68,26 @@ class _Place(settings.Setting):
         """Return a URL as it is, and a path of a file in this folder."""
         return value if "://" in value else str(folder / value)
 
+    def shown(self, value: Any) -> str:
+        """Return the place, without the user and the password of a URL."""
+        return re.sub(r"://.*@", "://…@", super().shown(value))
+
+
+def _remembered(_context: click.Context, _parameter: click.Parameter, place: str) -> str:
+    """Return the history. Raise SettingsError where a folder, perhaps of another author, sends facts away."""
+    if "://" in place and (where := settings.named_by_project("history")):
+        own = "~/.config/nodetune/nodetune.toml or NODETUNE_HISTORY"
+        raise settings.SettingsError(
+            f"{where}: history: a folder does not decide where facts go: move the URL to {own}"
+        )
+    return place
+
 
 history = click.option(
     "--history",
     cls=_Place,
     default="",
+    callback=_remembered,
     metavar="FILE|URL",
     help="Remember facts, findings and figures in this file, or in PostgreSQL (postgresql://…). Default: nowhere.",
 )

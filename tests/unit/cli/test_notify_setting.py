@@ -34,7 +34,7 @@ def own(tmp_path, monkeypatch):
 def saved(tmp_path):
     """Facts that nodetune does not bring along."""
     shutil.copy(BUNDLED / "h200-x4.json", tmp_path / "n1.json")
-    return ("audit", "--facts", tmp_path / "n1.json", "-s", "kernel", "--fail-on", "never", "-v")
+    return ("audit", "--facts", tmp_path / "n1.json", "-s", "clock-unsynchronized", "--fail-on", "never", "-v")
 
 
 @pytest.mark.parametrize("place", ["file", "variable"])
@@ -59,7 +59,7 @@ def test_the_settings_show_where_notices_go_without_secrets(own):
 
 def test_bundled_facts_notify_nobody_unless_the_line_asks(own):
     own.write_text(f'notify = "{URL}"\n')
-    audit = ("audit", "--facts", "h200-x4", "-s", "kernel", "--fail-on", "never")
+    audit = ("audit", "--facts", "h200-x4", "-s", "clock-unsynchronized", "--fail-on", "never")
     assert "notified" not in nodetune(*audit).stderr
     assert "was not notified" in nodetune(*audit, "--notify", URL).stderr
 
@@ -84,4 +84,22 @@ def test_a_wrong_url_of_the_settings_is_one_line_that_says_where(own):
     (line,) = done.stderr.splitlines()
     assert done.returncode == 2
     assert line.startswith("nodetune: ~/.config/nodetune/nodetune.toml:1: --notify is not a URL of a receiver")
+    assert SECRET not in line
+
+
+def test_the_settings_show_a_database_without_its_password(own):
+    own.write_text(f'history = "postgresql://nodetune:{SECRET}@db/fleet"\n')
+    shown = nodetune("config").stdout
+    assert "postgresql://…@db/fleet" in shown
+    assert SECRET not in shown
+
+
+def test_the_file_of_a_folder_may_not_send_facts_to_a_database(own, saved):
+    with open("nodetune.toml", "w") as stream:
+        stream.write(f'history = "postgresql://x:{SECRET}@db/fleet"\n')
+    done = nodetune(*saved)
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert line.startswith("nodetune: nodetune.toml:1: history: ")
+    assert "NODETUNE_HISTORY" in line
     assert SECRET not in line
