@@ -78,7 +78,12 @@ class Database:
             raise HistoryError(f"{self.name}: {why}: the history is not used") from None
 
     def _migrate(self) -> None:
-        self._run("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL PRIMARY KEY)")
+        create = "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL PRIMARY KEY)"
+        if not self.is_postgres:
+            self._run(create)
+        elif self._run("SELECT to_regclass('schema_version')").fetchone()[0] is None:
+            with self._transaction():  # of two that begin it at the same time, one would fail
+                self._run(create)
         if self._version() == len(MIGRATIONS):
             return
         with self._transaction():

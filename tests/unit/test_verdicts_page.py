@@ -55,6 +55,7 @@ def test_a_check_without_cases_is_named():
 
 
 def test_without_a_proof_no_page_is_made(monkeypatch):
+    verdicts.gating()  # of all checks, and kept
     monkeypatch.setattr(checks, "load_all", lambda: [without(GATING, "Healthy exception:")])
     with pytest.raises(verdicts.UnprovenError, match="gpu-lost: its docstring has no"):
         verdicts.page()

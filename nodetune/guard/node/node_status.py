@@ -92,7 +92,8 @@ class Server:
         if not re.fullmatch("[!-~]+", token):  # the message of http.client would have it
             raise ValueError(f"{file.name} is not a token")
         trusted = ssl.create_default_context(cafile=os.path.join(self.folder, CA))
-        there = http.client.HTTPSConnection(self.host, self.port, timeout=SECONDS, context=trusted)
+        # twice as long: whoever waits for this process gives up first, and says so
+        there = http.client.HTTPSConnection(self.host, self.port, timeout=2 * SECONDS, context=trusted)
         headers = {"Authorization": f"Bearer {token}", "User-Agent": "nodetune-guard"}
         there.request(method, path, body, {**headers, "Content-Type": KIND} if body else headers)
         answer = there.getresponse()

@@ -243,7 +243,7 @@ def run(words, folder, path):
 @pytest.mark.parametrize(
     ("words", "proposed"),
     [
-        ("audit --facts h200-x4 -s memory", " bin/nodetune explain --facts h200-x4 -s memory --section unknown"),
+        ("audit --facts h200-x4 -s gpu", " bin/nodetune explain --facts h200-x4 -s gpu --section by-hand"),
         ("explain no-such-check-at-all", "search them with: bin/nodetune checks WORD"),
         ("audit -Z", "see bin/nodetune audit --help"),
     ],
