@@ -74,7 +74,8 @@ class Database:
         try:
             yield
         except (OSError, *self._problems) as problem:  # type: ignore[misc]  # mypy takes no classes that are found at run time
-            why = text.plain(str(problem).strip().partition("\n")[0], 200) or type(problem).__name__
+            said = problem.strerror if isinstance(problem, OSError) else None
+            why = text.plain(said or str(problem).strip().partition("\n")[0], 200) or type(problem).__name__
             raise HistoryError(f"{self.name}: {why}: the history is not used") from None
 
     def _migrate(self) -> None:

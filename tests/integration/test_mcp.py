@@ -179,3 +179,9 @@ def test_facts_and_hosts_exclude_each_other(words):
     (line,) = done.stderr.splitlines()
     assert done.returncode == 2
     assert "-i" in line
+
+
+def test_an_inventory_that_is_not_there_ends_the_server_at_once(tmp_path):
+    done = nodetune("mcp", "-i", "nowhere.yml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no such file or folder: nowhere.yml" in done.stderr

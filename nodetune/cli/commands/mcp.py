@@ -49,5 +49,8 @@ def command(
     if facts:
         agent_tools.server(agent_tools.Sources(str(facts.absolute()), files, known)).run()
         return
+    from nodetune.hosts.inventory import selection
+
+    selection.targets(inventory, limit or None)  # a wrong name is an error now, not in an answer to the agent
     with tempfile.TemporaryDirectory(prefix="nodetune-") as folder:
         agent_tools.server(agent_tools.Sources(f"{folder}/facts", files, known, hosts)).run()

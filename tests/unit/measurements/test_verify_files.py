@@ -56,7 +56,7 @@ def test_a_file_leaves_the_cache_before_it_is_read(folder):
     os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
     assert disk_buffered.cached(handle, SIZE) < disk_buffered.MOST_CACHED
     disk_buffered.read(handle, SIZE)
-    assert disk_buffered.cached(handle, SIZE) == 1.0, "it was read through the page cache"
+    assert disk_buffered.cached(handle, SIZE) > 1 - disk_buffered.MOST_CACHED, "it was read through the page cache"
     os.close(handle)
 
 
