@@ -107,10 +107,10 @@ class Release:
         out = self.dist / "nodetune.pyz"
         _run(TOOLS / "shiv", "--site-packages", site, "-o", out, "--compressed", "--reproducible", *entry)
 
-    def packages_for_nodes(self) -> None:
+    def system_packages(self) -> None:
         """Build what packaging/ makes, from what is committed."""
-        for program in ("build", "collection"):
-            _run(sys.executable, self.source / f"packaging/{program}.py", self.dist, PYTHONPATH=str(self.source))
+        for program, more in (("build", ("--zipapp", self.dist / "nodetune.pyz")), ("collection", ())):
+            _run(sys.executable, self.source / f"packaging/{program}.py", self.dist, *more, PYTHONPATH=str(self.source))
 
     def sbom(self, bundle: Path) -> None:
         """Install the bundle, and list what is there."""
@@ -154,8 +154,8 @@ def main() -> None:
     with TemporaryDirectory() as work:
         release = Release(Path(work), dist)
         release.packages()
-        release.packages_for_nodes()
         release.zipapp()
+        release.system_packages()
         release.sbom(release.bundle())
         release.sums(given.key)
     for each in sorted(dist.iterdir()):

@@ -1,4 +1,4 @@
-"""Build the packages for nodes, deb and rpm, in a folder: the guard, and the collector of pull mode. See docs/install.md.
+"""Build packages, deb and rpm, in a folder: guard and collector for nodes, and a controller's zipapp. See docs/install.md.
 
 Needs dpkg-deb and rpmbuild (Debian: apt install dpkg-dev rpm). The same sources and settings give the same bytes.
 """
@@ -74,7 +74,7 @@ def deb(package: tree.Package, who: str, work: Path, out: Path) -> None:
         "prerm": _case("remove", _part(package, "before-remove"), _deb_stop(package)) + _clean(package),
         "postrm": _case("purge", _deb_forget(package), _part(package, "after-purge")),
     }
-    _write(control, {name: (0o755, f"#!/bin/sh\nset -e\n{text}".encode()) for name, text in scripts.items()})
+    _write(control, {name: (0o755, f"#!/bin/sh\nset -e\n{text}".encode()) for name, text in scripts.items() if text})
     _age(root)
     _run("dpkg-deb", "--root-owner-group", "-Zxz", "--build", root, out / f"{package.name}_{VERSION}_all.deb")
 
@@ -88,6 +88,13 @@ def rpm(package: tree.Package, who: str, work: Path, out: Path) -> None:
     units = " ".join(package.units)
     running = "[ ! -d /run/systemd/system ] ||"
     enable = f"systemctl enable -q {package.enabled}\n{running} systemctl start {package.enabled}\n"
+    stop = f"{running} systemctl stop {units}\nsystemctl disable -q {package.units[0]}\n" if units else ""
+    scripts = {
+        "post": _if("1", enable if package.enabled else ""),
+        "posttrans": _part(package, "after-install"),
+        "preun": _if("0", _part(package, "before-remove") + stop),
+        "postun": _if("0", _part(package, "after-purge")) + _rest(package),
+    }
     known = {
         "name": package.name,
         "version": VERSION,
@@ -97,10 +104,7 @@ def rpm(package: tree.Package, who: str, work: Path, out: Path) -> None:
         "root": root,
         "files": "\n".join(_rpm_file(package, path, mode) for path, (mode, _) in files.items()),
         "folders": "\n".join(f"%dir {each}" for each in _folders(files)),
-        "post": f'%post\nif [ "$1" = 1 ]; then\n{enable}fi\n' if package.enabled else "",
-        "posttrans": _part(package, "after-install"),
-        "preun": f'if [ "$1" = 0 ]; then\n{_part(package, "before-remove")}{running} systemctl stop {units}\nsystemctl disable -q {package.units[0]}\nfi\n',
-        "postun": f'if [ "$1" = 0 ]; then\n{_part(package, "after-purge")}fi\n{_rest(package)}',
+        "scripts": "".join(f"%{name}\n{text}\n" for name, text in scripts.items() if text),
         "time": time.strftime("%a %b %d %Y", time.gmtime(TIME)),
         "who": who,
     }
@@ -147,6 +151,11 @@ def _case(word: str, *parts: str) -> str:
     return f'if [ "$1" = {word} ]; then\n{text}fi\n' if text else ""
 
 
+def _if(count: str, text: str) -> str:
+    """Return what a script of rpm does where so many versions of the package are there afterwards."""
+    return f'if [ "$1" = {count} ]; then\n{text}fi\n' if text else ""
+
+
 def _clean(package: tree.Package) -> str:
     return f"find {package.program} -name __pycache__ -type d -prune -exec rm -rf {{}} +\n" if package.program else ""
 
@@ -171,11 +180,12 @@ def _deb_enable(package: tree.Package) -> str:
 
 
 def _deb_stop(package: tree.Package) -> str:
-    return f"[ ! -d /run/systemd/system ] || deb-systemd-invoke stop {' '.join(package.units)} > /dev/null || true\n"
+    stop = f"[ ! -d /run/systemd/system ] || deb-systemd-invoke stop {' '.join(package.units)} > /dev/null || true\n"
+    return stop if package.units else ""
 
 
 def _deb_forget(package: tree.Package) -> str:
-    return f"deb-systemd-helper purge {package.units[0]} > /dev/null || true\n"
+    return f"deb-systemd-helper purge {package.units[0]} > /dev/null || true\n" if package.units else ""
 
 
 def _write(root: Path, files: dict[str, tuple[int, bytes]]) -> None:
@@ -218,6 +228,11 @@ def build(request: PackagesRequest, out: Path) -> None:
 @click.option("--dir", "folder", **of(PackagesRequest, "folder"), help="Folder on the nodes for the facts.")
 @click.option("--every", callback=options.span, default="30m", show_default=True, help="As in nodetune pull bundle.")
 @click.option("--user", **of(PackagesRequest, "user"), help="User that writes the facts. Default: root.")
+@click.option(
+    "--zipapp",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Also pack this nodetune.pyz, as the package nodetune.",
+)
 @click.option("--maintainer", **of(PackagesRequest, "maintainer"), help="Who answers for the packages.")
 @options.judging
 def main(request: PackagesRequest, out: Path) -> None:

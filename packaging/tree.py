@@ -1,11 +1,13 @@
-"""The files of the packages for nodes: the guard, and the collector of pull mode, as their own installers make them."""
+"""The files of the packages: guard and collector of pull mode, as their own installers make them, and the zipapp of a controller."""
 
 # ruff: noqa: INP001  (a program, not part of a package)
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from nodetune.audit.selection import Selection
@@ -23,7 +25,7 @@ HOME = f"{LIB}/guard"
 
 @dataclass(frozen=True)
 class PackagesRequest:
-    """Build the packages: the policy of the guard, and the folder, interval (in seconds) and user of the collector."""
+    """Build the packages: the policy of the guard, the folder, interval (in seconds) and user of the collector, and the zipapp."""
 
     selection: Selection = built()
     mode: str = one_of("observe", MODES)
@@ -32,6 +34,7 @@ class PackagesRequest:
     every: int = 1800
     user: str = ""
     maintainer: str = "nodetune <root@localhost>"
+    zipapp: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -50,10 +53,31 @@ class Package:
     folder: str = ""
 
 
-def packages(request: PackagesRequest) -> tuple[Package, Package]:
+def packages(request: PackagesRequest) -> tuple[Package, ...]:
     """Raise UserError for a wrong setting or site file."""
     settings = collector.Settings(request.folder, request.every, request.user)
-    return _guard(request), _pull(request.selection.facts(), settings)
+    nodes = _guard(request), _pull(request.selection.facts(), settings)
+    return (*nodes, _controller(request.zipapp)) if request.zipapp else nodes
+
+
+def _controller(zipapp: Path) -> Package:
+    found = b"#!/usr/bin/env python3"
+    # as long as before: an archive states where in the file its parts begin
+    program = zipapp.read_bytes().replace(found, b"#!/usr/bin/python3".ljust(len(found)), 1)
+    page = (Path(__file__).parents[1] / "docs/nodetune.1").read_bytes()
+    return Package(
+        "nodetune",
+        "audit of GPU servers",
+        "nodetune audits GPU servers by OpenSSH, and judges saved facts. This is its zipapp, which has neither Ansible nor paramiko:"
+        " to change hosts, install the wheel.",
+        "3.10",
+        {
+            "/usr/bin/nodetune": (0o755, program),
+            "/usr/share/man/man1/nodetune.1.gz": (0o644, gzip.compress(page, 9, mtime=0)),
+        },
+        (),
+        (),
+    )
 
 
 def _guard(request: PackagesRequest) -> Package:

@@ -178,6 +178,22 @@ def test_the_zipapp_audits_on_every_python(python, dist, tmp_path):
     audits(python, "-W", "error::DeprecationWarning", dist / "nodetune.pyz", cwd=tmp_path)
 
 
+def test_the_package_of_the_zipapp_audits_and_leaves_nothing(dist, tmp_path):
+    root, home = tmp_path / "root", tmp_path / "home"
+    for name in ("info", "updates"):
+        (root / "var/lib/dpkg" / name).mkdir(parents=True)
+    (root / "var/lib/dpkg/status").touch()
+    (package,) = (each for each in dist.glob("*.deb") if each.name.startswith("nodetune_"))
+    dpkg = ("dpkg", f"--root={root}", "--force-depends", "--force-not-root", "--force-script-chrootless")
+    run(*dpkg, "--install", package)
+    env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(home)}
+    done = run(sys.executable, root / "usr/bin/nodetune", "audit", "--facts", "h100-x2", env=env, codes=(1,))
+    assert "h100-x2" in done.stdout
+    assert (root / "usr/bin/nodetune").read_bytes().startswith(b"#!/usr/bin/python3 ")
+    run(*dpkg, "--purge", "nodetune")
+    assert [path for path in root.rglob("*nodetune*") if not path.is_dir()] == []
+
+
 def test_the_zipapp_audits_by_openssh(dist, farm, tmp_path):
     (tmp_path / "bin").mkdir()
     farm.script(tmp_path / "bin" / "ssh", f'exec {shutil.which("ssh")} -F {farm.config} "$@"')
