@@ -74,12 +74,9 @@ class _Place(settings.Setting):
 
 
 def _remembered(_context: click.Context, _parameter: click.Parameter, place: str) -> str:
-    """Return the history. Raise SettingsError where a folder, perhaps of another author, sends facts away."""
-    if "://" in place and (where := settings.named_by_project("history")):
-        own = "~/.config/nodetune/nodetune.toml or NODETUNE_HISTORY"
-        raise settings.SettingsError(
-            f"{where}: history: a folder does not decide where facts go: move the URL to {own}"
-        )
+    """Return the history. Raise SettingsError where a folder names a database."""
+    if "://" in place:
+        settings.refuse_folder("history", "facts")
     return place
 
 

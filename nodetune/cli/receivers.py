@@ -22,7 +22,5 @@ def checked(context: click.Context, parameter: settings.Setting, url: str) -> st
         if settings.is_implicit(context, str(parameter.name)):
             raise settings.SettingsError(f"{settings.origin(context, parameter)}: {problem}") from None
         raise
-    if where := settings.named_by_project("notify"):
-        own = "~/.config/nodetune/nodetune.toml or NODETUNE_NOTIFY"
-        raise settings.SettingsError(f"{where}: notify: a folder does not decide where notices go: move it to {own}")
+    settings.refuse_folder("notify", "notices")
     return url

@@ -112,6 +112,13 @@ def named_by_project(name: str) -> str:
     return given.where if given.of_project else ""
 
 
+def refuse_folder(name: str, what: str) -> None:
+    """Raise SettingsError where the current folder's file, perhaps of another author, says where notices or facts go."""
+    if where := named_by_project(name):
+        own = f"~/.config/nodetune/nodetune.toml or NODETUNE_{name.upper()}"
+        raise SettingsError(f"{where}: {name}: a folder does not decide where {what} go: move it to {own}")
+
+
 def announce() -> None:
     """Print the inventory and site file that a command that changes hosts takes from settings."""
     ctx = click.get_current_context()
