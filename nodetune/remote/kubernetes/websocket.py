@@ -11,7 +11,7 @@ import ssl
 import struct
 from collections.abc import Iterator
 
-STDIN, STDOUT, STDERR, STATUS, CLOSE = 0, 1, 2, 3, 255
+STDIN, STDOUT, STDERR, STATUS = 0, 1, 2, 3
 PROTOCOL = "v5.channel.k8s.io"
 """The first one in which standard input can be closed. API servers have it from 1.30 on."""
 
@@ -88,9 +88,6 @@ class Channels:
     def send(self, data: bytes | memoryview) -> None:
         """Send a part of standard input."""
         self._frame(bytes([STDIN]) + data)
-
-    def end_input(self) -> None:
-        self._frame(bytes([CLOSE, STDIN]))
 
     def _frame(self, data: bytes, kind: int = 2) -> None:
         size = len(data)
