@@ -9,7 +9,7 @@ import types
 import pynvml
 import pytest
 
-from nodetune.probe import gpu_facts, gpu_power
+from nodetune.probe import gpu_facts, gpu_power, nvlink
 from tests.support import fake_pynvml
 
 NOT_SUPPORTED, NO_PERMISSION, DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND = 3, 4, 9, 12
@@ -97,6 +97,15 @@ def test_what_this_gpu_does_not_have_is_absent(nvml):
         told = facts[f"gpu.{name}"]["each"].values()
         assert told, name
         assert all("absent" in one for one in told), name
+
+
+def test_the_counters_of_a_link_are_asked_in_one_row(nvml, monkeypatch):
+    asked = []
+    monkeypatch.setattr(fake_pynvml, "_fields", lambda _replay, _handle, wanted: asked.append(wanted) or [])
+    nvml(names=("gpu.nvlink_errors",), count=1)
+    links = [link for wanted in asked for field, link in wanted if field in nvlink.NVLINK_BY_SCOPE.values()]
+    assert links == sorted(links)
+    assert len(links) == 4 * 18
 
 
 def test_nvlink_is_told_per_link_and_the_fabric_with_its_health(nvml):
