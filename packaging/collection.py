@@ -145,6 +145,7 @@ def build(out: Path) -> Path:
             capture_output=True,
             text=True,
             check=False,
+            env={**os.environ, "LC_ALL": "C.UTF-8"},  # Ansible refuses to start in the locale C
         )
         if done.returncode:
             raise SystemExit(f"packaging/collection.py: {done.stderr or done.stdout}")
