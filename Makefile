@@ -75,7 +75,7 @@ controller: release  ## the image of a controller, of the last commit; NAME=REGI
 release: $(VENV)/ready-dev  ## wheel, sdist, bundle, zipapp, packages, collection, SBOM and checksums of the last commit, in dist/; KEY=FILE signs them
 	$(BIN)/python .ci/release.py $(if $(KEY),--key $(KEY))
 
-apt-full: PACKAGES = lintian rpmlint mmdebstrap cloud-init
+apt-full: PACKAGES = lintian rpmlint mmdebstrap cloud-init buildah golang-go
 apt-unit: PACKAGES = $(APT_UNIT)
 apt-integration: PACKAGES = $(APT_INTEGRATION)
 apt-machines: PACKAGES = $(APT_MACHINES)

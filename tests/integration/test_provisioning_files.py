@@ -1,4 +1,4 @@
-"""What provisioning systems take from packaging/provisioning: judged by cloud-init itself, and read as MAAS reads it."""
+"""What provisioning systems take from packaging/provisioning: judged by cloud-init itself, and read as MAAS and Warewulf read it."""
 
 import re
 import shutil
@@ -73,3 +73,51 @@ def test_the_result_of_a_maas_test_is_the_verdict_of_the_guard(code, said, statu
     assert found == {"status": status, "results": {"verdict": said}}
     assert status in STATUSES
     assert set(found["results"]) == set(about(FILES / "maas-testing.sh")["results"])
+
+
+RENDER = """
+package main
+
+import (
+	"errors"
+	"os"
+	"text/template"
+)
+
+func main() {
+	aborted := errors.New("abort")
+	known := template.FuncMap{"abort": func() (string, error) { return "", aborted }}
+	made := template.Must(template.New("overlay").Option("missingkey=default").Funcs(known).Parse(os.Args[1]))
+	tags := map[string]string{}
+	if len(os.Args) > 2 {
+		tags["nodetune_facts"] = os.Args[2]
+	}
+	err := made.Execute(os.Stdout, struct{ Tags map[string]string }{tags})
+	if errors.Is(err, aborted) {
+		os.Exit(3)
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+"""
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="Go is not installed: apt install golang-go")
+def test_the_template_of_warewulf_is_a_unit_that_systemd_takes(tmp_path):
+    """By the rules of Warewulf 4.7 (internal/pkg/overlay there): Go's templates, and abort writes no file."""
+    text = (FILES / "var-lib-nodetune-facts.mount.ww").read_text()
+    (tmp_path / "render.go").write_text(RENDER)
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GOFLAGS": "-mod=mod"}
+    subprocess.run(["go", "build", "-o", "render", "render.go"], cwd=tmp_path, env=env, check=True)
+    said = [
+        subprocess.run([tmp_path / "render", text, *tag], capture_output=True, text=True)
+        for tag in (["nfs1:/facts"], [])
+    ]
+    assert [(each.returncode, each.stderr) for each in said] == [(0, ""), (3, "")]
+    assert "What=nfs1:/facts\n" in said[0].stdout
+    assert said[1].stdout == ""
+    unit = tmp_path / "var-lib-nodetune-facts.mount"
+    unit.write_text(said[0].stdout)
+    judged = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True)
+    assert (judged.returncode, judged.stderr) == (0, "")
