@@ -49,6 +49,11 @@ NVME = re.compile(
     r"|Removing after probe failure)"
 )
 
+XFS = re.compile(
+    r"XFS \((\S+)\): (?:(Mounting V\d)|(Unmounting Filesystem|log mount failed)"
+    r"|(\S.{1,60}?)(?: \(0x\w+\))? [dD]etected\b.*Shutting down filesystem)"
+)
+
 
 def collect(names, step):
     try:
@@ -121,11 +126,28 @@ def nvme(found):
             yield {"time": seconds, "controller": event.group(1), "text": event.group(2)[:200]}
 
 
+def xfs_shutdowns(found):
+    """Return the XFS file systems that stopped after an error and are still mounted: the device, and the last reason."""
+    stopped, unmounted = {}, set()
+    for seconds, text in found:
+        event = XFS.match(text)
+        if not event:
+            continue
+        device, mounted, gone, reason = event.groups()
+        if reason and device not in unmounted:
+            stopped[device] = {"time": seconds, "device": device, "text": reason}
+        elif mounted or gone:
+            stopped.pop(device, None)
+            unmounted.discard(device) if mounted else unmounted.add(device)
+    return list(stopped.values())
+
+
 FACTS = {
     "oom_kills": oom_kills,
     "hung_tasks": hung_tasks,
     "machine_checks": machine_checks,
     "nvme": nvme,
+    "xfs_shutdowns": xfs_shutdowns,
     "nics": hardware_log.nics,
     "pcie_ports": hardware_log.ports,
     "lockups": hardware_log.lockups,

@@ -16,14 +16,14 @@ import re
 from typing import Any
 
 from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, manual
-from nodetune.checks.shared.pci_devices import physical_gpus
+from nodetune.checks.shared.pci_devices import gpus_of_host
 
 MANY_CORES = 8
 
 
 def observe(facts: FactsView) -> Any:
     """Return the problem of each thread count setting."""
-    cores, gpus = facts["cpu.cores"], len(physical_gpus(facts))
+    cores, gpus = facts["cpu.cores"], len(gpus_of_host(facts))
     share = cores // gpus
     there = f"with {share} cores per GPU" if share else f"with {cores} cores for {gpus} GPUs"
     settings = facts["cpu.thread_settings"].items()

@@ -9,11 +9,11 @@ Sources: https://docs.nvidia.com/certification-programs/nvidia-certified-configu
 """
 
 from nodetune.api import GPU_ON_PCI, AtLeast, Check, FactsView, manual
-from nodetune.checks.shared.pci_devices import physical_gpus
+from nodetune.checks.shared.pci_devices import gpus_of_host
 
 
 def observe(facts: FactsView) -> float:
-    share: float = facts["cpu.cores"] / len(physical_gpus(facts))
+    share: float = facts["cpu.cores"] / len(gpus_of_host(facts))
     return int(share) if share >= 1 else round(share, 2)
 
 

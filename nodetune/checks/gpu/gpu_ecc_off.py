@@ -20,13 +20,15 @@ from nodetune.checks.shared.gpu_peers import MODELS
 HBM = re.compile(r"\b(P100|V100S?|A30|[AH][18]00|H20|H200|GH200|G?B[23]00)\b(?!.*-\d+[ABCQ]$)")
 """Data-centre GPUs with HBM, which leave the factory with ECC on; not their vGPUs."""
 
+PENDING = "enabled, disabled after the next reset or boot"
+
 
 def observe(facts: FactsView) -> dict[str, str]:
-    """Return the ECC mode of each GPU; where ECC is on, the mode after the next boot or reset."""
+    """Return the ECC mode of each GPU, and whether the next reset or boot turns it off."""
     modes, pending = facts["gpu.ecc_mode"], facts.readable("gpu.ecc_mode_pending") or {}
     default = _default(facts, modes)
     return {
-        name: pending.get(name, mode) if mode == "enabled" else mode
+        name: PENDING if mode == "enabled" and pending.get(name) == "disabled" else mode
         for name, mode in modes.items()
         if default.get(name) == "enabled"
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nodetune.api import FactsView
+from nodetune.api import FactAbsentError, FactsView
 
 Devices = dict[str, dict[str, Any]]
 
@@ -31,6 +31,18 @@ def physical_gpus(facts: FactsView) -> list[str]:
     """Return the GPUs on the bus without the virtual functions of a vGPU host."""
     devices = facts.readable("pci.devices", {})
     return [bdf for bdf in facts["pci.gpus"] if not devices.get(bdf, {}).get("virtual_function")]
+
+
+def gpus_of_host(facts: FactsView) -> list[str]:
+    """Return the GPUs that programs of this host use: neither virtual functions nor those given to virtual machines.
+
+    Raise FactAbsentError if virtual machines have all of them.
+    """
+    devices = facts.readable("pci.devices", {})
+    found = [bdf for bdf in physical_gpus(facts) if "vfio" not in (devices.get(bdf, {}).get("driver") or "")]
+    if not found:
+        raise FactAbsentError("all GPUs belong to virtual machines")
+    return found
 
 
 def ends_a_link(device: dict[str, Any]) -> bool:

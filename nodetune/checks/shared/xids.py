@@ -11,7 +11,7 @@ HARDWARE = {
     48: "double-bit ECC error",
     54: "auxiliary power is not connected",
     62: "internal micro-controller halt",
-    64: "row remapping failed",
+    64: "bad memory could not be retired or remapped",
     79: "GPU has fallen off the bus",
     95: "uncontained memory error",
     119: "GSP does not answer",

@@ -111,6 +111,33 @@ def test_uncorrected_errors_of_edac_are_told_with_the_module(logged):
     assert [each["text"] for each in found] == [uncorrected]
 
 
+def test_an_xfs_that_shut_down_is_told_until_it_is_mounted_again(logged):
+    found = logged(
+        "XFS (dm-8): Corruption of in-memory data detected.  Shutting down filesystem",
+        "XFS (dm-8): Please unmount the filesystem and rectify the problem(s)",
+        "XFS (sdb): Mounting V5 Filesystem 7834ea96-eab0-46c5-9b18-c8f054fa9cf4",
+        "XFS (sdb): Metadata corruption detected at xfs_inode_buf_verify+0x168/0x190 [xfs], xfs_inode block 0x1405a0",
+        "XFS (sdb): Unmount and run xfs_repair",
+        "XFS (nvme1n1p2): log I/O error -5",
+        "XFS (nvme1n1p2): Log I/O Error (0x2) detected at xlog_ioend_work+0x60/0xb0 [xfs] (fs/xfs/xfs_log.c:1377).  "
+        "Shutting down filesystem.",
+        "XFS (loop0): Metadata I/O Error (0x1) detected at xfs_trans_read_buf_map+0x1fe/0x4c0 [xfs] "
+        "(fs/xfs/xfs_trans_buf.c:311).  Shutting down filesystem.",
+        "XFS (loop0): Unmounting Filesystem 9faf1858-4d74-4b58-b0e7-68fd1d90762a",
+        # while it is unmounted, and at a mount that fails
+        "XFS (loop0): Log I/O Error (0x2) detected at xlog_ioend_work+0x60/0xb0 [xfs] (fs/xfs/xfs_log.c:1377).  "
+        "Shutting down filesystem.",
+        "XFS (loop1): Mounting V5 Filesystem",
+        "XFS (loop1): Corruption of in-memory data (0x8) detected at _xfs_buf_ioapply+0xe1e/0x10e0 "
+        "(fs/xfs/xfs_buf.c:1580).  Shutting down filesystem.",
+        "XFS (loop1): log mount failed",
+    )["kernel_log.xfs_shutdowns"]
+    assert found == [
+        {"time": 0.0, "device": "dm-8", "text": "Corruption of in-memory data"},
+        {"time": 6.0, "device": "nvme1n1p2", "text": "Log I/O Error"},
+    ]
+
+
 def test_nvme_timeouts_and_resets_are_told_by_controller(logged):
     found = logged(
         "nvme nvme3: I/O 114 QID 19 timeout, completion polled",
