@@ -125,6 +125,39 @@ def scheduler(folder):
         yield "I/O scheduler bfq → none", "bfq", "none", act, ["random_read"]
 
 
+def operations_limit(folder):
+    with loop_disk(folder) as (place, settings), slow_disk(settings, 2000) as slowed:
+        asked = {"dir": str(place), "size": SIZE, "repeats": 1, "seconds": 2, "metrics": ["random_read"]}
+
+        def act(value):
+            return measured("disk", value, **asked)
+
+        metrics = ["random_read", "random_read_p99"]
+        yield "limit of the control group 2000 reads/s → none", slowed, (), act, metrics
+
+
+def rail_windows(folder):
+    with two_hosts(folder) as targets:
+
+        def act(value):
+            set_buffers(targets, rmem=f"4096 16384 {value}")
+            return {each["metric"]: each for each in together(targets, "rails", {"over": "tcp"})}
+
+        yield "tcp_rmem max 16 KiB → 16 MiB", 16 << 10, 16 << 20, act, ["rails"]
+
+
+def queue_under_load(folder):
+    """A round trip waits behind what another program sends."""
+    with two_hosts(folder) as targets, own_settings.bulk_sent(targets):
+
+        def act(value):
+            run("ip", "netns", "exec", targets[0].name, "tc", "qdisc", "replace", "dev", "eth0", "root", *value.split())
+            return {each["metric"]: each for each in together(targets, "tcp_latency", {"seconds": 2, "repeats": 1})}
+
+        long, short = (f"tbf rate 20mbit burst 16kb limit {limit}" for limit in ("500kb", "25kb"))
+        yield "queue of a link that others fill 500 kB → 25 kB", long, short, act, ["median"]
+
+
 def huge_pages(_folder):
     for name in ("memory_latency", "memory"):
         yield "huge pages never → madvise", WITHOUT_HUGE_PAGES, (), partial(measured, name, repeats=1), ["local"]
@@ -219,24 +252,52 @@ def busy_cpus(_folder):
     yield "a program on each CPU, or none", os.cpu_count() or 1, 0, act, ["launch", "launch_pipelined", "launch_graph"]
 
 
-def shared_gpu(_folder):
-    def neighbour(name, **options):
-        return sys.executable, "-m", "nodetune.measurements", name, json.dumps({"gpus": [0], **options}), "300"
+def busy_host(_folder):
+    def act(name, value):
+        with at_work([(sys.executable, "-c", "while True: pass")] * value):
+            return measured(name, repeats=2)
 
-    def act(name, options, others, value):
+    count = os.cpu_count() or 1
+    for name, metrics in (("decompress", ["zstd", "lz4", "zstd_all"]), ("wakeup", ["median", "p99"])):
+        yield "a program on each CPU, or none", count, 0, partial(act, name), metrics
+
+
+def neighbour(name, **options):
+    return sys.executable, "-m", "nodetune.measurements", name, json.dumps({"gpus": [0], **options}), "300"
+
+
+def _with_neighbour(does, others, name, metric, **options):
+    def act(value):
         with at_work([others] * value):
             return measured(name, **{"gpus": [0], **options})
 
-    product = neighbour("gpu_load", seconds=200)
-    copies, both = neighbour("gpu_copy", repeats=10**6), neighbour("gpu_p2p", gpus=[0, 1], repeats=10**6)
-    for name, metric, options, others, does in (
-        ("gemm", "bf16", {}, product, "computes on the GPU"),
-        ("gpu_load", "tflops", {"seconds": 5}, product, "computes on the GPU"),
-        ("gpu_memory", "device_copy", {}, product, "computes on the GPU"),
-        ("gpu_copy", "h2d", {}, copies, "copies to the GPU"),
-        ("gpu_p2p", "p2p", {"gpus": [0, 1]}, both, "copies between both GPUs"),
-    ):
-        yield f"another program {does}, or none", 1, 0, partial(act, name, options, others), [metric]
+    return f"another program {does}, or none", 1, 0, act, [metric]
+
+
+PRODUCTS = ("computes on the GPU", neighbour("gpu_load", seconds=200))
+COPIES = ("copies to the GPU", neighbour("gpu_copy", repeats=10**6))
+COPIES_OF_BOTH = ("copies between both GPUs", neighbour("gpu_p2p", gpus=[0, 1], repeats=10**6))
+
+
+def shared_gpu(_folder):
+    yield _with_neighbour(*PRODUCTS, "gemm", "bf16")
+    yield _with_neighbour(*PRODUCTS, "gpu_load", "tflops", seconds=5)
+    yield _with_neighbour(*PRODUCTS, "gpu_memory", "device_copy")
+    yield _with_neighbour(*COPIES, "gpu_copy", "h2d")
+    yield _with_neighbour(*COPIES_OF_BOTH, "gpu_p2p", "p2p", gpus=[0, 1])
+
+
+def shared_roofs(_folder):
+    yield _with_neighbour(*PRODUCTS, "roofline", "bf16", metrics=["bf16"])
+    yield _with_neighbour(*COPIES, "gpu_overlap", "pageable_h2d")
+
+
+def training_step(_folder):
+    def act(value):
+        return measured("training_step", ("env", *value))
+
+    metrics = ["step", "tflops", "all_reduce_hidden"]
+    yield "NCCL_P2P_DISABLE=1 → not set", ("NCCL_P2P_DISABLE=1",), (), act, metrics
 
 
 def governor(_folder):
@@ -251,9 +312,10 @@ def governor(_folder):
 
 
 CASES = (
-    *(read_ahead, dirty_limit, synchronous, scheduler, windows, far_away, loss),
-    *(huge_pages, isolation, idle_states, far_memory, governor, nccl_protocol),
-    *(two_gpus, busy_cpus, shared_gpu),
+    *(read_ahead, dirty_limit, synchronous, scheduler, operations_limit),
+    *(windows, far_away, loss, rail_windows, queue_under_load),
+    *(huge_pages, isolation, idle_states, far_memory, governor, busy_host, nccl_protocol),
+    *(two_gpus, busy_cpus, shared_gpu, shared_roofs, training_step),
 )
 ELSEWHERE = {
     "slurm_binding": "tests/integration/slurm/test_slurm_binding.py shows it on a real Slurm; bandwidth needs two NUMA nodes",

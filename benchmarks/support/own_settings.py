@@ -106,6 +106,26 @@ def _long_line(names, megabits, milliseconds):
         yield
 
 
+@contextlib.contextmanager
+def bulk_sent(targets):
+    """Have the first host send to the second one all the time, by iperf3."""
+    first, second = ("ip netns exec " + target.name for target in targets)
+    with subprocess.Popen([*second.split(), "iperf3", "-s"], stdout=subprocess.DEVNULL) as server:
+        try:
+            time.sleep(1)
+            words = [*first.split(), "iperf3", "-c", "10.199.9.2", "-t", "0"]
+            with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as sender:
+                try:
+                    time.sleep(1)
+                    if sender.poll() is not None:
+                        raise UnavailableError("no iperf3 here, or it does not reach the other host")
+                    yield
+                finally:
+                    sender.kill()
+        finally:
+            server.kill()
+
+
 def set_buffers(targets, **sizes):
     """Set net.ipv4.tcp_rmem or tcp_wmem of such hosts."""
     for target in targets:

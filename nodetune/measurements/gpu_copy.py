@@ -1,6 +1,7 @@
 """Copies between host and GPU with pinned memory over PCIe (or C2C), each way and both ways at once.
 
-Metrics h2d, d2h, both (the sum of both directions), GB/s. Pinned memory of the NUMA node nearest to the GPU and of the
+Metrics h2d, d2h, both (the sum of both directions), GB/s; h2d_far_share and d2h_far_share, in %: what memory of the farthest node
+gives as a share of what the nearest one gives. Pinned memory of the NUMA node nearest to the GPU and of the
 one farthest from it, or of all nodes where the firmware does not say which is near; the copying thread runs on that
 node too. GPU after GPU, because GPUs share switches and host memory; with `together` also all at once, each from its
 nearest node. A sample is `copies` copies of `size` bytes in a row, timed by the GPU's own events; one sample before
@@ -31,8 +32,10 @@ def measure(options, report):
     found = gpus.opened(options, report)
     layout = numa.nodes()
     wanted = {gpu: places(gpu.node, sorted(layout), numa.distance, options) for gpu in found}
+    rates = {}
     for node in sorted({node for chosen in wanted.values() for node in chosen}):
-        _from_node(plan, [gpu for gpu in found if node in wanted[gpu]], node, layout, report)
+        rates.update(_from_node(plan, [gpu for gpu in found if node in wanted[gpu]], node, layout, report))
+    _far_shares(rates, report)
     if options.get("together") and len(found) > 1:
         _together(plan, found, layout, report)
 
@@ -115,19 +118,31 @@ def randomise(address, size):
 
 
 def _from_node(plan, found, node, layout, report):
-    """Measure each GPU in turn with the memory of one node."""
+    """Measure each GPU in turn with the memory of one node. Return {(GPU, whether it is the nearest): {metric: GB/s}}."""
     report.step("pinning host memory on NUMA node {}".format(node))
-    host = _pinned_by_any(plan, found, node, layout[node], report)
+    host, rates = _pinned_by_any(plan, found, node, layout[node], report), {}
     if host is None:
-        return
+        return rates
     about = {"numa_node": host.really()}
     if host.really() != node:
         report.note("memory requested on NUMA node {} is on node {}".format(node, host.really()))
     for gpu in found:
+        near = local(gpu, about["numa_node"], layout)
         with gpus.apart(report, gpu.name):
             report.step("{}: copies from and to NUMA node {}".format(gpu.name, node))
-            _one(plan, gpu, host, dict(about, local=local(gpu, about["numa_node"], layout)), report)
+            rates[gpu.name, near] = _one(plan, gpu, host, dict(about, local=near), report)
     host.free()
+    return rates
+
+
+def _far_shares(rates, report):
+    """Report what each GPU gets from far memory as a share of what it gets from near memory, where both are known."""
+    for name in sorted({name for name, _ in rates}):
+        near, far = rates.get((name, True), {}), rates.get((name, False), {})
+        for metric in ("h2d", "d2h"):
+            if near.get(metric) and far.get(metric):
+                share = 100.0 * far[metric] / near[metric]
+                report.result(name, [share], "%", metric=metric + "_far_share", local=False)
 
 
 def _pinned_by_any(plan, found, node, cpus, report):
@@ -216,15 +231,19 @@ def _all_ways(lanes):
 
 
 def _tell(plan, times, about, report):
+    """Report the figures. Return {metric: GB/s of the last lane}."""
+    rates = {}
     for metric, by_lane in times.items():
         for lane, seconds in by_lane.items():
             samples = plan.rates(seconds, 2 if metric == "both" else 1)
             report.result(lane.gpu.name, samples, "GB/s", metric=metric, size=plan.size, checked=True, **about(lane))
+            rates[metric] = sorted(samples)[len(samples) // 2]
+    return rates
 
 
 def _one(plan, gpu, host, about, report):
     with gpu.memory(plan.size, plan.size) as buffers:
-        _tell(plan, _all_ways([Lane(plan, gpu, host, buffers)]), lambda lane: about, report)
+        return _tell(plan, _all_ways([Lane(plan, gpu, host, buffers)]), lambda lane: about, report)
 
 
 def _together(plan, found, layout, report):

@@ -1,7 +1,8 @@
 """Time of one unpredictable memory read for each NUMA node, from its own CPUs and from those of other nodes.
 
 What, in ns: a core follows pointers through a buffer of many times its last cache, each to a line far away, so that every
-step waits for memory. metric `local`: the memory of its own node; `remote`: of another; every pair of nodes, both ways.
+step waits for memory. metric `local`: the memory of its own node; `remote`: of another; every pair of nodes, both ways;
+`far_share`: `remote` in % of what the same core waits for near memory (less is better).
 How: one core of the node follows the pointers with three instructions of machine code (CODE), because Python itself
 would take longer than the memory; the buffer is on the node under test (checked), in huge pages where the kernel gives
 them: without huge pages each step pays for an address translation, too.
@@ -48,17 +49,23 @@ def measure(options, report):
     layout = numa.nodes()
     nodes = [node for node in options.get("nodes") or sorted(layout) if node in layout]
     for here in nodes:
+        near = None
         for there in [here] + [node for node in nodes if node != here]:
-            subject = "node{}".format(here) if here == there else "node{}→node{}".format(here, there)
+            subject = memory.pair(here, there)
             report.step("following pointers, {}".format(subject))
             metric = "local" if here == there else "remote"
             try:
-                _one(report, follow, options, (subject, metric, numa.cores(layout[here])[0][0], here, there))
+                found = _one(report, follow, options, (subject, metric, numa.cores(layout[here])[0][0], here, there))
             except (reporting.MeasurementError, OSError) as problem:
                 report.failed(getattr(problem, "strerror", None) or str(problem), subject, metric)
+                continue
+            near = found if here == there else near
+            if here != there and near:
+                report.result(subject, [100.0 * found / near], "%", "lower", metric="far_share", local=False)
 
 
 def _one(report, follow, options, what):
+    """Report a figure and return its median."""
     subject, metric, cpu, here, there = what
     numa.run_on([cpu])
     numa.allocate_on(there)
@@ -70,6 +77,7 @@ def _one(report, follow, options, what):
     thp = files.text("/sys/kernel/mm/transparent_hugepage/enabled")
     about = {"size": size, "local": here == there, "distance": numa.distance(here, there), "thp": thp}
     report.result(subject, samples[1:], "ns", "lower", metric=metric, **about)
+    return sorted(samples[1:])[(len(samples) - 1) // 2]
 
 
 def size_for(cache, free):

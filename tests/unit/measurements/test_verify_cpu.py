@@ -5,6 +5,7 @@ import ctypes
 import json
 import os
 import platform
+from types import SimpleNamespace
 
 import pytest
 
@@ -157,6 +158,23 @@ def test_the_latency_of_each_node_is_measured():
         assert len(record["samples"]) == 2
         assert 1 < min(record["samples"]) < 100_000
         assert record["about"]["local"] is ("→" not in record["subject"])
+
+
+def test_far_memory_is_also_told_in_per_cent_of_near(monkeypatch):
+    times, told = {(0, 0): 90.0, (0, 1): 180.0, (1, 0): 153.0}, []
+
+    def one(_report, _follow, _options, what):
+        if what[3:] == (1, 1):
+            raise reporting.MeasurementError("too little memory")
+        return times[what[3:]]
+
+    monkeypatch.setattr(memory_latency, "_one", one)
+    monkeypatch.setattr(memory_latency, "Follow", lambda: None)
+    monkeypatch.setattr(numa, "nodes", lambda: {0: [CPU], 1: [CPU]})
+    nothing = lambda *_: None  # noqa: E731
+    report = SimpleNamespace(step=nothing, failed=nothing, result=lambda *figure, **_: told.append(figure))
+    memory_latency.measure({}, report)
+    assert told == [("node0→node1", [200.0], "%", "lower")], "a node whose own memory failed has no share"
 
 
 def test_a_buffer_of_memory_takes_longer_than_one_of_the_cache(follow):

@@ -326,6 +326,14 @@ def test_memory_is_near_or_far_only_where_that_is_known():
     assert gpu_copy.local(gpu(node=None), 0, {0: [0, 1]}) is True
 
 
+def test_copies_of_far_memory_are_a_share_of_near_ones():
+    told = []
+    report = types.SimpleNamespace(result=lambda *figure, **about: told.append((*figure, about["metric"])))
+    near = {("GPU0", True): {"h2d": 50.0, "d2h": 40.0, "both": 80.0}, ("GPU1", None): {"h2d": 50.0, "d2h": 50.0}}
+    gpu_copy._far_shares({**near, ("GPU0", False): {"h2d": 25.0, "d2h": 30.0, "both": 60.0}}, report)
+    assert told == [("GPU0", [50.0], "%", "h2d_far_share"), ("GPU0", [75.0], "%", "d2h_far_share")]
+
+
 @pytest.mark.parametrize("asked", [["GPU0"], ["GPU1→GPU1"], [[0, 1, 2]]])
 def test_what_is_no_pair_is_refused(asked):
     with pytest.raises(report.MeasurementError, match="is not a pair of GPUs"):

@@ -177,6 +177,20 @@ def test_memory_of_another_socket_is_judged_as_a_share_of_near():
 
 
 @pytest.mark.parametrize(
+    ("measurement", "metric", "short", "loose"),
+    [("memory_latency", "far_share", 600, 330), ("gpu_copy", "h2d_far_share", 10, 31)],
+)
+def test_far_memory_that_is_much_slower_than_near_is_short(measurement, metric, short, loose):
+    better = "lower" if measurement == "memory_latency" else "higher"
+    subject = "node0→node1" if measurement == "memory_latency" else "GPU0"
+    shares = [
+        records.record(measurement, metric, subject, share, unit="%", better=better, local=False)
+        for share in (short, loose)
+    ]
+    assert [verdict(found, H200).status for share in shares for found in records.read([share])] == [SHORT, UNKNOWN]
+
+
+@pytest.mark.parametrize(
     ("machine", "found"),
     RECORDED,
     ids=[f"{each.metric} {each.subject} {figures.size(each)} {each.about.get('in_place')}" for _, each in RECORDED],
