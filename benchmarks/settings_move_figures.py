@@ -148,7 +148,7 @@ def rail_windows(folder):
 
 def queue_under_load(folder):
     """A round trip waits behind what another program sends."""
-    with two_hosts(folder) as targets, own_settings.bulk_sent(targets):
+    with two_hosts(folder) as targets, own_settings.bulk_sent(targets, 20):
 
         def act(value):
             run("ip", "netns", "exec", targets[0].name, "tc", "qdisc", "replace", "dev", "eth0", "root", *value.split())

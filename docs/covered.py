@@ -38,8 +38,8 @@ with a setting wrong and right are medians of five runs a side, in turn, with th
 
 
 MEASURED = """
-| measurement | shown by | setting wrong and right |
-| --- | --- | --- |
+| measurement | shown by | setting wrong and right | second witness |
+| --- | --- | --- | --- |
 """
 
 
@@ -206,7 +206,7 @@ def _test(name: str) -> str:
 def _measurement(name: str, said: Mapping[str, Any]) -> str:
     about = said["measurements"][name]
     seen = ", ".join(f"[{row}](#{_anchor(row)})" for row in _moved_by(name, said)) or f"not seen: {about['unmoved']}"
-    return f"| [{name}](../measurements.md#{name}) | {', '.join(_test(each) for each in about['tests'])} | {seen} |\n"
+    return f"| [{name}](../measurements.md#{name}) | {', '.join(_test(each) for each in about['tests'])} | {seen} | {about.get('witness', 'none yet')} |\n"
 
 
 def _overview(row: Mapping[str, Any], members: Sequence[Check]) -> str:
