@@ -87,7 +87,7 @@ def _line(entry: Entry) -> str:
 def _conditions(entry: Entry) -> str:
     nvls = {None: "", True: "NVLS on", False: "NVLS off"}[entry.nvls]
     told = (
-        ", ".join(entry.gpu) or "any",
+        ", ".join(entry.gpu or entry.drive) or "any",
         f"{entry.gpus} GPUs" if entry.gpus else f"{entry.gpus_from} GPUs or more" if entry.gpus_from else "",
         entry.fabric,
         nvls,

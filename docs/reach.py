@@ -10,6 +10,9 @@ from nodetune.verify.reference import Entry
 PAIRS = "--pairs"
 """Measurements in no suite because they need two hosts."""
 
+FOLDER = "--disk"
+"""Those that need a folder."""
+
 ONLY_WITH = {("gpu_p2p", "p2p_both"): "both"}
 """Metrics that an option of the measurement leaves out."""
 
@@ -18,6 +21,8 @@ def suites_of(entry: Entry) -> tuple[str, ...]:
     """Return the suites that measure it on a matching machine with enough memory for its size."""
     if catalogue.of(entry.measurement).scope == "pair":
         return (PAIRS,)
+    if catalogue.of(entry.measurement).takes_folder:
+        return (FOLDER,)
     return tuple(name for name in suites.NAMES if any(_reaches(item, entry) for item in suites.suite(name)))
 
 

@@ -137,13 +137,17 @@ def mount_of(folder):
 
 
 def drive_of(number, system="/sys"):
-    """Return {"drive": model, "drive_link": its PCIe link} of the NVMe drive behind a device; empty of another kind, or of several.
+    """Return {"drive": model, "drive_link": its PCIe link} of the NVMe drive behind a device.
+
+    Empty for another kind, for several, and for an encrypted one, whose rate is that of the CPUs.
 
     The link is the best that the drive and its slot support: a worse one shows as a lower share of it.
     """
     path = os.path.realpath("{}/dev/block/{}:{}".format(system, os.major(number), os.minor(number)))
     behind = files.names(path + "/slaves")  # what a logical volume, an encrypted one or an array is made of
     while len(behind) == 1:
+        if files.text(path + "/dm/uuid").startswith("CRYPT"):
+            return {}
         path = os.path.realpath("{}/class/block/{}".format(system, behind[0]))
         behind = files.names(path + "/slaves")
     if os.path.exists(path + "/partition"):

@@ -5,7 +5,8 @@ with the adapter of the same name of the other (option `devices` names them; a p
 no such one). Buffers are in host memory; what GPUs reach through the fabric is NCCL's part.
 How: the hosts of the run meet in rounds (see tcp). One host runs the server on a free port, one test long; the other one
 is the client. Each direction and repeat is one run of SECONDS_A_RUN with messages of 1 MiB, on the CPUs and so in the
-memory of the adapter's NUMA node.
+memory of the adapter's NUMA node. Then one run of all ports at once: metric `together` is the sum of what they carry, and
+`together_share` that sum in % of what each carries alone, summed up. Ports that share a PCIe link or switch stay below 100.
 Statistic: the median of the repeats.
 Manually: numactl -N NODE -m NODE ib_write_bw -d DEVICE -i PORT -s 1048576 -q 2 -D 3 -F --report_gbits (RoCE: and -x with the
 index of a RoCE v2 address, show_gids lists them), and on the other host the same with the first one's address at the end.
@@ -50,7 +51,7 @@ def measure(options, report):
     Options: rounds, devices, size (bytes), queue_pairs, seconds (a run), repeats, gid_index, and those of pairs.
     """
     program = tool.need("ib_write_bw", PACKAGE)
-    play(report, options, lanes(options), lambda name, port: command(program, options, name, port), record)
+    play(report, options, lanes(options), lambda name, port: command(program, options, name, port), record, summed)
 
 
 def lanes(options):
@@ -61,27 +62,42 @@ def lanes(options):
     return {name: dict(about, adapter=name) for name, about in found.items()}
 
 
-def play(report, options, lanes, words, record):
+def play(report, options, lanes, words, record, together=None):
     """Measure each lane of each pair of hosts.
 
     `lanes`: {its name in figures: its conditions, with the "adapter" that it uses}; words(name, TCP port): the
     program and its options for one run, to which the client adds an address; record(report, subject, output of the runs,
-    conditions): reports the figures.
+    conditions): reports the figures; together(report, hosts, outputs of each lane, outputs of all at once): of one more run
+    with all lanes at once.
     """
     pairs.play(
         report,
         options,
-        lambda: _servers(report, options, lanes, words),
+        lambda: _servers(report, options, lanes, words, _runs(options, together)),
         lambda here, there, known, at_once: _ask(
-            report, options, (lanes, words, record), (here, there, known, at_once)
+            report, options, (lanes, words, record, together), (here, there, known, at_once)
         ),
         both_ways=True,
     )
 
 
+def _runs(options, together):
+    """Return the number of runs of a lane: the repeats, and the one of all lanes at once."""
+    return int(options.get("repeats", 3)) + (together is not None)
+
+
 def record(report, subject, printed, about):
     """Report the bandwidth of a lane."""
     report.result(subject, [read(text) for text in printed], "Gb/s", **about)
+
+
+def summed(report, hosts, alone, at_once):
+    """Report what all ports carry at once: the sum, and its share of the sum of each alone."""
+    apart = sum(sorted(map(read, printed))[len(printed) // 2] for printed in alone)
+    together = sum(map(read, at_once))
+    subject = "{} ports {}".format(len(at_once), hosts)
+    report.result(subject, [together], "Gb/s", metric="together")
+    report.result(subject, [100.0 * together / apart], "%", metric="together_share")
 
 
 def ports(options):
@@ -137,15 +153,14 @@ def endpoint(program, options, name, port):
 
 
 @contextlib.contextmanager
-def _servers(report, options, lanes, words):
+def _servers(report, options, lanes, words, runs):
     """Start a server for each run, because each serves one test. Yield what the client must know."""
     found, running = {name: dict(about) for name, about in lanes.items()}, []
-    repeats = int(options.get("repeats", 3))
-    free = pairs.free_ports(len(found) * repeats)
+    free = pairs.free_ports(len(found) * runs)
     with pairs.offer(report, options) as known:
         try:
             for number, name in enumerate(sorted(found)):
-                own_ports = found[name]["ports"] = free[number * repeats : (number + 1) * repeats]
+                own_ports = found[name]["ports"] = free[number * runs : (number + 1) * runs]
                 commands = [words(name, port) for port in own_ports]
                 stay_near(found[name]["adapter"])
                 running.extend(tool.start(each, stdout=subprocess.DEVNULL) for each in commands)
@@ -157,23 +172,54 @@ def _servers(report, options, lanes, words):
 
 
 def _ask(report, options, what, pair):
-    (own, words, record), (here, there, known, at_once) = what, pair
+    (own, words, record, together), (here, there, known, at_once) = what, pair
     address, _ = pairs.way_to(known, there)
     offered = known.get("ports") if isinstance(known.get("ports"), dict) else {}
+    hosts, done = "{}→{}".format(here, there), {}
     for name in sorted(own):
-        subject = "{} {}→{}".format(name, here, there)
+        subject = "{} {}".format(name, hosts)
         other = offered.get(name)
         if not isinstance(other, dict):
             report.skip("{} has no active port for {}".format(there, name), subject)
             continue
         try:
             free = pairs.ports_of(other.get("ports"), there)
-            stay_near(own[name]["adapter"])
-            limit = float(options.get("seconds", SECONDS_A_RUN)) + 20
-            printed = [tool.run(words(name, port) + [address], limit, telling=explained) for port in free]
+            last = [free.pop()] if together and len(free) > 1 else []
+            started = (_started(own[name], words(name, port) + [address]) for port in free)
+            printed = [_ended(process, options) for process in started]
             record(report, subject, printed, dict(own[name], size=options.get("size", 1 << 20), pairs_at_once=at_once))
+            if last:
+                done[name] = (printed, words(name, last[0]) + [address])
         except reporting.MeasurementError as problem:
             report.failed(str(problem), subject)
+    if len(done) > 1:
+        _at_once(report, options, (own, together), hosts, done)
+
+
+def _at_once(report, options, what, hosts, done):
+    """Run at once all lanes that were measured alone. `done`: {lane: (its outputs, the words of one more run)}."""
+    own, together = what
+    report.step("all ports at once, {}".format(hosts))
+    running = []
+    try:
+        for name, (_, command) in done.items():
+            running.append(_started(own[name], command))
+        printed = [_ended(each, options) for each in running]
+        together(report, hosts, [alone for alone, _ in done.values()], printed)
+    except reporting.MeasurementError as problem:
+        report.failed(str(problem), "{} ports {}".format(len(done), hosts), "together")
+    finally:
+        for each in running:
+            tool.stop(each)
+
+
+def _started(about, command):
+    stay_near(about["adapter"])
+    return tool.start(command)
+
+
+def _ended(process, options):
+    return tool.finish(process, float(options.get("seconds", SECONDS_A_RUN)) + 20, telling=explained)
 
 
 def stay_near(name):

@@ -24,6 +24,7 @@ class Entry:
     `size_from`: bytes; bus bandwidth does not fall with size, so a floor holds from its size on. `at_least` in `unit`;
     `measured` times the file's factor, `of_limit` of what the hardware allows, or what the hardware states under the
     first known name of `of_stated` times the factor are alternatives. Above `limit_to`, `of_limit` does not hold.
+    `drive`: parts of a model's name, of which one is in that of the drive; its link bounds `measured`.
     `proves` False: so loose that below it something is wrong, but above it nothing is proven. `gates` False: shown only.
     """
 
@@ -31,6 +32,7 @@ class Entry:
     unit: str
     metric: str = ""
     gpu: tuple[str, ...] = ()
+    drive: tuple[str, ...] = ()
     form: str = ""
     gpus: int | None = None
     gpus_from: int = 0
@@ -59,7 +61,8 @@ class Entry:
         if self.at_least is not None:
             return self.at_least
         if self.measured is not None:
-            return self.measured * self.factor
+            most = limit.value if self.drive and limit else math.inf
+            return min(self.measured, most) * self.factor
         if self.of_stated:
             stated = [figure.about[name] for name in self.of_stated if figure.about.get(name)]
             return _number(stated[0]) * self.factor if stated else None
@@ -84,6 +87,7 @@ class Entry:
         )
         enough = _number(gpus) >= self.gpus_from and _number(size) >= self.size_from
         made_for = not self.gpu or machine.model in self.gpu
+        made_for &= not self.drive or any(part in str(about.get("drive")) for part in self.drive)
         return made_for and enough and all(mine == theirs for mine, theirs in wanted)
 
     def decides(self, met: bool) -> bool:
@@ -116,7 +120,7 @@ def _entries(name: str) -> Iterator[Entry]:
             if key not in known:
                 table.fail(f"{key!r} is not one of {', '.join(sorted(known))}", "figures", number, key)
         merged = {**common, **table.data["given"], **given}
-        yield Entry(**{**merged, **{key: tuple(merged.get(key, ())) for key in ("gpu", "of_stated")}})
+        yield Entry(**{**merged, **{key: tuple(merged.get(key, ())) for key in ("gpu", "drive", "of_stated")}})
 
 
 def shipped(figure: Figure, machine: Machine, limit: Limit | None) -> tuple[Expectation, Entry] | None:

@@ -315,6 +315,15 @@ def test_a_volume_on_one_drive_is_told_and_one_on_two_is_not(drive, tmp_path):
     assert disk.drive_of(os.makedev(259, 1), str(tmp_path)) == {}
 
 
+def test_an_encrypted_drive_is_not_told_its_rate_is_the_cpus(drive, tmp_path):
+    _, number = drive
+    volume = tmp_path / "devices/virtual/block/dm-0"
+    (volume / "slaves/nvme0n1p2").mkdir(parents=True)
+    (volume / "dm").mkdir()
+    (volume / "dm/uuid").write_text("CRYPT-LUKS2-0123-data\n")
+    assert number(volume) == {}
+
+
 def test_without_a_folder_no_disk_is_measured():
     (record,) = measured("disk")
     assert record["skip"] == "no folder to measure in: give --disk DIR"

@@ -6,6 +6,7 @@ issue 126, the order of options that of issue 336; the table is the one that per
 
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 
@@ -105,15 +106,18 @@ cat {table}
 """
 
 
-def client(tmp_path, monkeypatch, text=STAND_IN):
-    """What host b reports after host a offered servers for the GPUs that it has."""
+OFFERED = {"GPU2 mlx5_1/1": {"ports": [4001, 4002]}}
+
+
+def client(tmp_path, monkeypatch, text=STAND_IN, measure=rdma_gpu.measure, ports=OFFERED):
+    """What host b reports after host a offered servers for the GPUs, or adapters, that it has."""
     program, seen, table = tmp_path / "ib_write_bw", tmp_path / "seen", tmp_path / "table"
     table.write_text(AROUND + recorded("soft-roce"))
     program.write_text(text.format(seen=seen, table=table))
     program.chmod(0o755)
     monkeypatch.setattr(tool, "need", lambda *_: str(program))
     here, there = os.pipe()
-    offered = {"ways": [["127.0.0.1", 1]], "door": None, "ports": {"GPU2 mlx5_1/1": {"ports": [4001, 4002]}}}
+    offered = {"ways": [["127.0.0.1", 1]], "door": None, "ports": ports}
     for number, topic in ((0, "server 0 1"), (1, "done 1")):
         os.write(
             there, json.dumps({"from": 0, "topic": topic, "data": offered if number == 0 else None}).encode() + b"\n"
@@ -124,11 +128,12 @@ def client(tmp_path, monkeypatch, text=STAND_IN):
         monkeypatch.setattr(rdma, "_servers", Nobody)
         before = os.sched_getaffinity(0)
         try:
-            rdma_gpu.measure(options, report)
+            measure(options, report)
         finally:
             os.sched_setaffinity(0, before)
     told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
-    return {each.get("subject"): each for kind, each in told if kind == "record"}, seen
+    records = [each for kind, each in told if kind == "record"]
+    return {each.get("subject") if each.get("metric") != "together_share" else "share": each for each in records}, seen
 
 
 class Nobody:
@@ -152,6 +157,33 @@ def test_a_pair_of_gpu_and_adapter_is_measured_once_a_server(server, tmp_path, m
     calls = seen.read_text().splitlines()
     assert [line.split(" -p ")[1].split()[0] for line in calls] == ["4001", "4002"]
     assert all(line.endswith("--use_cuda=2 --use_cuda_dmabuf 127.0.0.1") for line in calls)
+
+
+TOGETHER = """#!/bin/sh
+echo "$*" >> {seen}
+case "$*" in *"-p 4002"*|*"-p 4012"*) touch {seen}-$$; while [ $(ls {seen}-* | wc -l) -lt 2 ]; do sleep 0.01; done;; esac
+cat {table}
+"""
+
+
+def test_all_ports_run_at_once_and_as_a_share_of_each_alone(server, tmp_path, monkeypatch):
+    ports = {"mlx5_0/1": {"ports": [4001, 4002]}, "mlx5_1/1": {"ports": [4011, 4012]}}
+    found, seen = client(tmp_path, monkeypatch, TOGETHER, rdma.measure, ports)
+    assert found["mlx5_0/1 b→a"]["samples"] == found["mlx5_1/1 b→a"]["samples"] == [0.022427]
+    assert found["mlx5_2/1 b→a"]["skip"] == "a has no active port for mlx5_2/1"
+    assert found["2 ports b→a"]["samples"] == [pytest.approx(2 * 0.022427)]
+    assert (found["share"]["samples"], found["share"]["unit"]) == ([pytest.approx(100)], "%")
+    calls = [line.split(" -p ")[1].split()[0] for line in seen.read_text().splitlines()]
+    assert calls[:2] == ["4001", "4011"], "each alone first"
+    assert sorted(calls[2:]) == ["4002", "4012"]
+
+
+def test_ports_that_share_a_link_have_a_smaller_share(monkeypatch):
+    told = {}
+    monkeypatch.setattr(rdma, "read", float)
+    report = SimpleNamespace(result=lambda subject, samples, *_, metric: told.update({metric: (subject, samples)}))
+    rdma.summed(report, "a→b", [["190", "200", "210"], ["200"]], ["101", "99"])
+    assert told == {"together": ("2 ports a→b", [200.0]), "together_share": ("2 ports a→b", [50.0])}
 
 
 def test_a_perftest_without_cuda_is_skipped_with_what_to_do(server, tmp_path, monkeypatch):

@@ -69,8 +69,8 @@ def test_every_metric_is_one_that_hosts_report():
 
 
 @pytest.mark.parametrize("entry", [each for each in ENTRIES if not each.gpu], ids=named)
-def test_without_a_gpu_only_the_own_link_or_clock_proves(entry):
-    assert entry.of_limit or entry.of_stated or not entry.proves or not entry.gates
+def test_without_a_gpu_only_the_own_link_clock_or_rating_proves(entry):
+    assert entry.of_limit or entry.of_stated or entry.drive or not entry.proves or not entry.gates
 
 
 @pytest.mark.parametrize(
@@ -174,6 +174,20 @@ def test_two_thirds_of_a_link_are_asked_of_pcie_only():
 def test_memory_of_another_socket_is_judged_as_a_share_of_near():
     shares = [records.record("memory", "far_share", "node0→node1", share, unit="%", local=False) for share in (15, 30)]
     assert [verdict(found, H200).status for share in shares for found in records.read([share])] == [SHORT, UNKNOWN]
+
+
+@pytest.mark.parametrize("entry", [each for each in ENTRIES if each.drive], ids=lambda entry: entry.note)
+def test_a_drive_is_judged_by_its_rating_and_its_link(entry):
+    drive = f"ACME {entry.drive[0]}3T8-00A07"
+
+    def status(rate, generation, name=drive):
+        told = {"drive": name, "drive_link": {"generation": generation, "width": 4}}
+        (found,) = records.read([records.record("disk", "read", "/scratch", rate, unit="GB/s", **told)])
+        return verdict(found, H200).status
+
+    assert (status(entry.measured, 5), status(0.6 * entry.measured, 5)) == (PASS, SHORT)
+    assert (status(3.5, 3), status(2.4, 3)) == (PASS, SHORT), "a slot of PCIe 3.0 carries 3.94 GB/s"
+    assert status(entry.measured, 5, "ACME 9") == UNKNOWN, "nobody's rating is known"
 
 
 @pytest.mark.parametrize(
