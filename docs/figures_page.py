@@ -102,7 +102,7 @@ def _bound(entry: Entry) -> str:
     if entry.of_limit:
         return f"{entry.of_limit:.0%} of its link"
     if entry.of_stated:
-        return f"{entry.factor:.0%} of what the CPU states"
+        return f"{entry.factor:.0%} of what the {'CPU states' if entry.measurement == 'clock' else 'site demands'}"
     if entry.measured is not None:
         return f"{entry.measured * entry.factor:.4g} {entry.unit} ({entry.factor:g} of {entry.measured:g})"
     return f"{entry.at_least:g} {entry.unit}"

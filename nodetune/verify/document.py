@@ -23,6 +23,7 @@ from nodetune.verify.model import (
     VerifyFinding,
 )
 from nodetune.verify.run import HostVerification
+from nodetune.verify.scaling import Scaling
 from nodetune.verify.suites import SuiteRequest
 
 VERIFY_SCHEMA = "nodetune.verify/1"
@@ -187,7 +188,10 @@ def _disturbed(measured: Mapping[str, Any], number: int) -> str:
 
 
 def compared(
-    changes: Sequence[FigureChange], missing: Sequence[Figure] = (), lost: Mapping[str, tuple[str, str]] | None = None
+    changes: Sequence[FigureChange],
+    missing: Sequence[Figure] = (),
+    lost: Mapping[str, tuple[str, str]] | None = None,
+    scaled: Sequence[Scaling] = (),
 ) -> dict[str, Any]:
     """Return the document of a comparison. Changes, intervals and resolution are fractions of the value before."""
     return {
@@ -211,7 +215,15 @@ def compared(
         ],
         "states": [{"host": host, "before": was, "after": now} for host, (was, now) in (lost or {}).items()],
         "missing": [_place(each) for each in missing],
+        "scaling": [
+            {"before": _scaled(each.before), "after": _scaled(each.after), "efficiency": each.efficiency}
+            for each in scaled
+        ],
     }
+
+
+def _scaled(figure: Figure) -> dict[str, Any]:
+    return {**_place(figure), "unit": figure.unit, "value": figure.value}
 
 
 def _place(figure: Figure) -> dict[str, Any]:

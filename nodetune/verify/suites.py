@@ -17,6 +17,7 @@ ROUNDS = 2
 """Rounds in which each host meets two others, so that a slow pair and a slow host can be distinguished."""
 
 LOAD = "gpu_load"
+STORAGE = "disk_hosts"
 SHORTEST_LOAD, LONGEST_LOAD = 10, 86_400
 LOAD_GRACE = 60
 """Seconds beyond the load itself, for its preparation and its end."""
@@ -50,6 +51,7 @@ class SuiteRequest:
     env: Mapping[str, str] = field(default_factory=dict)
     repeat: int = limited(1, 1, 100)
     load_seconds: int | None = limited(None, SHORTEST_LOAD, LONGEST_LOAD)
+    demand: int | None = limited(None, 1, 1_000_000)
     require: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -58,6 +60,8 @@ class SuiteRequest:
         lost = [name for name in self.require if name not in measured]
         if lost:
             raise RequestError(f"--require {','.join(lost)}: this run does not measure it: add --only or --suite full")
+        if self.demand and not (STORAGE in measured and self.multi_node):
+            raise RequestError(f"--demand: add --only {STORAGE} --multi-node, which reads on all hosts at once")
 
     @property
     def items(self) -> list[Item]:
@@ -102,6 +106,7 @@ class SuiteRequest:
     def _of(self, name: str, together: bool) -> list[tuple[str, ...]]:
         given = {
             **{each: {"--disk": self.disk} for each in of_folder()},
+            STORAGE: {"--disk": self.disk, "--demand": str(self.demand or "")},
             "nccl": {"--nccl": self.nccl, "--nccl-tests": self.nccl_tests},
             **{each: {"--nccl": self.nccl} for each in ("nccl_overlap", "training_step")},
             LOAD: {"--load-seconds": str(self.load_seconds or "")},
@@ -120,6 +125,8 @@ class SuiteRequest:
             options["gpus"] = list(self.gpus)
         if item["name"] in of_folder() and self.disk:
             options["dir"] = self.disk
+        if item["name"] == STORAGE and self.demand:
+            options["demand"] = self.demand
         if item["name"] == LOAD and self.load_seconds:
             options["seconds"] = self.load_seconds
             item = {**item, "seconds": self.load_seconds + LOAD_GRACE}

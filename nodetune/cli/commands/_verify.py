@@ -22,6 +22,7 @@ from nodetune.verify import document as verify_document
 from nodetune.verify.document import Result
 from nodetune.verify.exit_code import exit_code
 from nodetune.verify.request import VerifyRequest
+from nodetune.verify.scaling import scaling
 from nodetune.verify.verify_hosts import save_baseline, verify_hosts
 
 ROOM = 1 << 20
@@ -99,12 +100,19 @@ def report_changes(before: Result, after: Result, output_format: str, output: Pa
     changes = comparing.compare(before.figures, after.figures)
     states = [each.unmeasured for each in (before, after)]
     lost = {host: (states[0].get(host, "ok"), states[1].get(host, "ok")) for host in sorted({**states[0], **states[1]})}
-    missing = [each for each in comparing.missing(before.figures, after.figures) if each.host not in states[1]]
+    scaled = scaling(before.figures, after.figures)
+    known = [each.before for each in scaled]
+    missing = [
+        each
+        for each in comparing.missing(before.figures, after.figures)
+        if each.host not in states[1] and each not in known
+    ]
     with cli_options.writing(output) as stream:
         if output_format == "json":
-            stream.write(json_document.text(verify_document.compared(changes, missing, lost)))
+            stream.write(json_document.text(verify_document.compared(changes, missing, lost, scaled)))
         else:
-            verify_changes.print_changes(stream, changes, missing, lost)
+            verify_changes.print_changes(stream, changes, missing, lost, scaled)
     if any(each.status == comparing.WORSE for each in changes):
         return TOO_SLOW
-    return INCOMPLETE if lost or missing or all(each.status == comparing.UNSURE for each in changes) else OK
+    unsure = all(each.status == comparing.UNSURE for each in changes) and not scaled
+    return INCOMPLETE if lost or missing or unsure else OK

@@ -76,6 +76,12 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
     help="Also measure the file system of this folder: direct (fio), buffered, small files.",
 )
 @click.option(
+    "--demand",
+    **of(SuiteRequest, "demand"),
+    metavar="GB/S",
+    help="What all hosts together have to read with --only disk_hosts --multi-node.",
+)
+@click.option(
     "--pairs", is_flag=True, help="Also measure the network between pairs of hosts, with iperf3 and perftest."
 )
 @click.option(
@@ -86,7 +92,9 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
     help="Network for --pairs (10.1.0.0/16). Default: the network of the default route.",
 )
 @deprecated.alias("--together", "--multi-node", is_flag=True)
-@click.option("--multi-node", is_flag=True, help="Run NCCL across all hosts instead of within each host.")
+@click.option(
+    "--multi-node", is_flag=True, help="Run NCCL, and disk_hosts, across all hosts instead of within each host."
+)
 @cli_options.load_seconds(SuiteRequest)
 @cli_options.nccl
 @click.option("--nccl-tests", default="", metavar="DIR", help="Folder on the hosts with nccl-tests binaries to use.")

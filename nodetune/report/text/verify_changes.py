@@ -14,6 +14,7 @@ from nodetune.report.text.lines import Lines, console
 from nodetune.report.text.verify_table import amount, number, title
 from nodetune.verify.compare import BETTER, LEVEL, SAME, UNSURE, WORSE, FigureChange
 from nodetune.verify.model import Figure
+from nodetune.verify.scaling import Scaling
 
 STYLES = {WORSE: "bold red", BETTER: "green", UNSURE: "magenta", SAME: ""}
 NAMES = ("", "measurement", "of", "before", "after", "change", "seen from")
@@ -29,10 +30,12 @@ def print_changes(
     changes: Sequence[FigureChange],
     missing: Iterable[Figure] = (),
     lost: Mapping[str, tuple[str, str]] | None = None,
+    scaled: Sequence[Scaling] = (),
 ) -> None:
     """Print worse figures first, then better, then unchanged ones with the smallest visible change.
 
-    `missing` are the figures that only the first result has, `lost` the hosts that were not measured, with both states.
+    `missing` are the figures that only the first result has, `lost` the hosts that were not measured, with both states,
+    `scaled` those of more GPUs.
     """
     out = console(stream)
     single = len({each.before.host for each in changes}) == 1
@@ -44,7 +47,12 @@ def print_changes(
     if changes:
         out.print(table)
     lines = Lines(out)
-    _changes_summary(lines, changes)
+    for one in scaled:
+        counts = f"{text.plain(one.before.subject, 40)} → {text.plain(one.after.subject, 40)}"
+        values = f"{number(one.before.value)} → {amount(one.after)} ({one.efficiency:.0%})"
+        lines.line(("scaling  ", "bold"), f"{title(one.before)}  {counts}  {values}")
+    if changes or not scaled:
+        _changes_summary(lines, changes)
     for (was, now), hosts in by_key((states, host) for host, states in (lost or {}).items()).items():
         lines.line(("not measured both times: ", "bold magenta"), f"{named(hosts)} ({was} → {now})")
     _missing(lines, missing)
