@@ -73,7 +73,7 @@ def play(report, options, lanes, words, record, together=None):
     pairs.play(
         report,
         options,
-        lambda: _servers(report, options, lanes, words, _runs(options, together)),
+        lambda: servers(report, options, lanes, words, _runs(options, together)),
         lambda here, there, known, at_once: _ask(
             report, options, (lanes, words, record, together), (here, there, known, at_once)
         ),
@@ -153,7 +153,7 @@ def endpoint(program, options, name, port):
 
 
 @contextlib.contextmanager
-def _servers(report, options, lanes, words, runs):
+def servers(report, options, lanes, words, runs):
     """Start a server for each run, because each serves one test. Yield what the client must know."""
     found, running = {name: dict(about) for name, about in lanes.items()}, []
     free = pairs.free_ports(len(found) * runs)
@@ -185,8 +185,8 @@ def _ask(report, options, what, pair):
         try:
             free = pairs.ports_of(other.get("ports"), there)
             last = [free.pop()] if together and len(free) > 1 else []
-            started = (_started(own[name], words(name, port) + [address]) for port in free)
-            printed = [_ended(process, options) for process in started]
+            runs = (started(own[name], words(name, port) + [address]) for port in free)
+            printed = [ended(process, options) for process in runs]
             record(report, subject, printed, dict(own[name], size=options.get("size", 1 << 20), pairs_at_once=at_once))
             if last:
                 done[name] = (printed, words(name, last[0]) + [address])
@@ -203,8 +203,8 @@ def _at_once(report, options, what, hosts, done):
     running = []
     try:
         for name, (_, command) in done.items():
-            running.append(_started(own[name], command))
-        printed = [_ended(each, options) for each in running]
+            running.append(started(own[name], command))
+        printed = [ended(each, options) for each in running]
         together(report, hosts, [alone for alone, _ in done.values()], printed)
     except reporting.MeasurementError as problem:
         report.failed(str(problem), "{} ports {}".format(len(done), hosts), "together")
@@ -213,12 +213,14 @@ def _at_once(report, options, what, hosts, done):
             tool.stop(each)
 
 
-def _started(about, command):
+def started(about, command):
+    """Start one side of perftest near its adapter. Raise MeasurementError."""
     stay_near(about["adapter"])
     return tool.start(command)
 
 
-def _ended(process, options):
+def ended(process, options):
+    """Wait for what was started. Return its output. Raise MeasurementError."""
     return tool.finish(process, float(options.get("seconds", SECONDS_A_RUN)) + 20, telling=explained)
 
 

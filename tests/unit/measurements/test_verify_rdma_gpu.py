@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from nodetune.facts import machine
-from nodetune.measurements import numa, rdma, rdma_gpu, tool
+from nodetune.measurements import numa, rdma, rdma_copy, rdma_gpu, tool
 from nodetune.measurements import report as reporting
 from nodetune.verify import hardware_limits
 from nodetune.verify.model import Figure
@@ -109,8 +109,8 @@ cat {table}
 OFFERED = {"GPU2 mlx5_1/1": {"ports": [4001, 4002]}}
 
 
-def client(tmp_path, monkeypatch, text=STAND_IN, measure=rdma_gpu.measure, ports=OFFERED):
-    """What host b reports after host a offered servers for the GPUs, or adapters, that it has."""
+def client(tmp_path, monkeypatch, text=STAND_IN, measure=rdma_gpu.measure, ports=OFFERED, **more):
+    """What host b reports after host a offered servers for the GPUs, or adapters, that it has: {metric or subject: record}."""
     program, seen, table = tmp_path / "ib_write_bw", tmp_path / "seen", tmp_path / "table"
     table.write_text(AROUND + recorded("soft-roce"))
     program.write_text(text.format(seen=seen, table=table))
@@ -124,8 +124,8 @@ def client(tmp_path, monkeypatch, text=STAND_IN, measure=rdma_gpu.measure, ports
         )
     with (tmp_path / "told").open("wb") as out:
         report = reporting.Report("rdma_gpu", out.fileno(), here, {"hosts": ["a", "b"], "self": 1}, seconds=20)
-        options = {"addresses": {"b": "127.0.0.1"}, "repeats": 1}
-        monkeypatch.setattr(rdma, "_servers", Nobody)
+        options = {"addresses": {"b": "127.0.0.1"}, "repeats": 1, **more}
+        monkeypatch.setattr(rdma, "servers", Nobody)
         before = os.sched_getaffinity(0)
         try:
             measure(options, report)
@@ -133,7 +133,9 @@ def client(tmp_path, monkeypatch, text=STAND_IN, measure=rdma_gpu.measure, ports
             os.sched_setaffinity(0, before)
     told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
     records = [each for kind, each in told if kind == "record"]
-    return {each.get("subject") if each.get("metric") != "together_share" else "share": each for each in records}, seen
+    by_metric = ("together_share", "rdma_kept", "copies_kept")
+    key = lambda each: each["metric"] if each.get("metric") in by_metric else each.get("subject")  # noqa: E731
+    return {key(each): each for each in records}, seen
 
 
 class Nobody:
@@ -172,10 +174,43 @@ def test_all_ports_run_at_once_and_as_a_share_of_each_alone(server, tmp_path, mo
     assert found["mlx5_0/1 b→a"]["samples"] == found["mlx5_1/1 b→a"]["samples"] == [0.022427]
     assert found["mlx5_2/1 b→a"]["skip"] == "a has no active port for mlx5_2/1"
     assert found["2 ports b→a"]["samples"] == [pytest.approx(2 * 0.022427)]
-    assert (found["share"]["samples"], found["share"]["unit"]) == ([pytest.approx(100)], "%")
+    assert (found["together_share"]["samples"], found["together_share"]["unit"]) == ([pytest.approx(100)], "%")
     calls = [line.split(" -p ")[1].split()[0] for line in seen.read_text().splitlines()]
     assert calls[:2] == ["4001", "4011"], "each alone first"
     assert sorted(calls[2:]) == ["4002", "4012"]
+
+
+def test_only_what_is_below_one_root_port_is_measured_together(server):
+    found = rdma_copy.below_one_port(rdma.lanes({}), GPUS)
+    assert {name: (about["gpu"], about["shared_bridges"]) for name, about in found.items()} == {
+        "mlx5_0/1": (0, 2),
+        "mlx5_1/1": (2, 2),
+    }, "mlx5_2 is on the NUMA node of a GPU, but below another root port"
+    assert rdma_copy.below_one_port(rdma.lanes({}), []) == {}
+
+
+BOTH = """#!/bin/sh
+echo "$*" >> {seen}
+case "$*" in *"-p 4001"*) sed s/0.022427/0.044854/g {table};; *) sleep 0.3; cat {table};; esac
+"""
+
+
+def test_rdma_and_copies_keep_a_share_of_what_each_does_alone(server, tmp_path, monkeypatch, libcuda):
+    ports = {"mlx5_0/1": {"ports": [4001, 4002]}}
+    more = {"libcuda": libcuda, "copy_size": 1 << 20}
+    monkeypatch.setattr(rdma_gpu, "gpus", lambda: GPUS[:1])
+    found, seen = client(tmp_path, monkeypatch, BOTH, rdma_copy.measure, ports, **more)
+    kept = found["rdma_kept"]
+    assert (kept["subject"], kept["samples"], kept["unit"]) == ("GPU0 mlx5_0/1 b→a", [pytest.approx(50)], "%")
+    assert kept["about"]["alone"] == pytest.approx(0.044854)
+    assert found["copies_kept"]["samples"][0] > 0
+    assert len(seen.read_text().splitlines()) == 2
+
+
+def test_a_host_without_a_shared_root_port_is_skipped(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(rdma_gpu, "gpus", lambda: GPUS[3:])
+    with pytest.raises(reporting.SkipError, match="no GPU is below the same PCIe root port"):
+        client(tmp_path, monkeypatch, BOTH, rdma_copy.measure, {})
 
 
 def test_ports_that_share_a_link_have_a_smaller_share(monkeypatch):
