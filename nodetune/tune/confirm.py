@@ -6,11 +6,12 @@ import math
 import random
 import statistics
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from nodetune.foundation import rank_statistics
 from nodetune.tune.model import DEFAULT, Case, Setting, Trial
-from nodetune.tune.trials import Trials, gain
+from nodetune.tune.trials import BudgetError, Trials, gain
 
 LOOKS = ((6, 0.00109), (10, 0.00391))
 """Runs on each side, and the level of the tests there. The first look decides only what is clear. All runs are fresh: those
@@ -118,7 +119,7 @@ class Confirmation:
         """Return whether more runs would not change the decision: no gain, a certain loss, or a gain without any loss."""
         if self.refused:
             return self.high < LEAST_GAIN or any(each.lost and each.p_worse < LOOKS[0][1] for each in self.cases)
-        return all(each.settled for each in self.cases if each.case.judged or each.case.coarse)
+        return all(each.settled for each in self.cases if each.case.judged)
 
     @property
     def undecided(self) -> tuple[Case, ...]:
@@ -141,22 +142,28 @@ class Confirmation:
 
 
 def confirm(trials: Trials, setting: Setting, generator: random.Random) -> Confirmation | None:
-    """Run default and finalist in turn, in random order in each pair. Return None if dropped. Raise BudgetError."""
+    """Run default and finalist in turn, in random order in each pair. Return None if dropped. Raise BudgetError.
+
+    Cases that are only shown have the runs of the first look.
+    """
     sides: dict[Setting, list[Trial]] = {DEFAULT: [], setting: []}
+    cases: Sequence[Case] = ()
     for runs, level in LOOKS:
         while len(sides[setting]) < runs:
-            if not _pair(trials, sides, generator):
+            if not _pair(trials, sides, generator, cases):
                 return None
         found = judged(setting, trials.cases, sides[DEFAULT], sides[setting], level)
         if found.clear:
             return found
+        cases = trials.judged
     more = min(MORE, int(trials.left / (2 * trials.seconds))) if found.undecided else 0
-    if more >= LEAST_MORE:
+    if more < LEAST_MORE:
+        return found
+    with suppress(BudgetError):
         for _ in range(more):
             if not _pair(trials, sides, generator, found.undecided):
                 return None
-        found = judged(setting, trials.cases, sides[DEFAULT], sides[setting], level)
-    return found
+    return judged(setting, trials.cases, sides[DEFAULT], sides[setting], level)
 
 
 def _pair(
@@ -166,10 +173,13 @@ def _pair(
     pair = list(sides)
     generator.shuffle(pair)
     trials.begin(pair, applied=True)
+    made: list[Trial] = []
     for each in pair:
         trial = trials.run("confirmation", each, cases)
         if trial is None:
             return False
+        made.append(trial)
+    for each, trial in zip(pair, made, strict=True):
         sides[each].append(trial)
     return True
 
@@ -182,7 +192,7 @@ def judged(
     scores = [_scores(cases, before[0].values, side) for side in (before, after)]
     ratio, low, high = _shift(scores[0], scores[1])
     p = rank_statistics.p_larger(scores[0], scores[1])
-    p = min(1.0, 2 * min(p, _p(*scores))) if len(before) >= PAIRED else p
+    p = min(1.0, 2 * min(p, _p(*scores))) if len(scores[0]) >= PAIRED else p
     return Confirmation(setting, ratio, low, high, p, results, _refusal(ratio, p, results, level))
 
 

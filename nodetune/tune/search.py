@@ -256,9 +256,11 @@ class Screening:
         return True
 
     def _block(self, block: Sequence[Setting], reserve: int, cases: Sequence[Case]) -> None:
+        """Measure a block: all cases the first time, and later those that decide."""
         if self._trials.left < (len(block) + reserve) * self._trials.seconds:
             raise BudgetError
         block = [each for each in block if each not in self._trials.dropped]
+        cases = cases or (self._trials.judged if self.seen.keys() >= {*block} - {DEFAULT} else ())
         self._trials.begin(block)
         made = {each: self._trials.run(PHASE, each, cases) for each in block}
         control = made.pop(DEFAULT)

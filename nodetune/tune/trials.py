@@ -58,6 +58,11 @@ class Trials:
         return [case for case in self.cases if case.objective]
 
     @property
+    def judged(self) -> list[Case]:
+        """The cases that decide: all others are only shown."""
+        return [case for case in self.cases if case.judged or case.objective]
+
+    @property
     def seconds(self) -> float:
         """Seconds for a trial, by the longest quarter; 0 before the first."""
         took = sorted(trial.seconds for _, trial in self.made)

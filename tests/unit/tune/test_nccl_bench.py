@@ -350,6 +350,28 @@ def test_jitter_of_calls_one_by_one_refuses_nothing(host):
     assert "called one by one ±" in outcome.reason, "its resolution is told"
 
 
+def test_cases_that_are_only_shown_delay_no_decision(host):
+    host.rate = noisy(4, lambda name, size, env: 1.08 if env.get("NCCL_MIN_CTAS") == "32" else 1.0)
+    jitter = random.Random(8)
+    host.call = lambda name, size, env: 20.0 * jitter.gauss(1.0, 0.2)
+    outcome = study.tune(host.bench(), 1e6)
+    assert [len(each.before) for each in outcome.confirmations[0].cases] == [confirm.LOOKS[0][0]] * len(
+        host.bench().cases
+    )
+
+
+def test_only_what_decides_is_measured_again(host):
+    bench = host.bench()
+    outcome = study.tune(bench, 1e6)
+    seen = set()
+    for phase, trial in outcome.trials:
+        if phase == "screening" and trial.setting:
+            expected = [case.id for case in bench.cases if case.judged or trial.setting not in seen]
+            assert sorted(trial.values) == sorted(expected)
+            seen.add(trial.setting)
+    assert len(seen) < len([trial for phase, trial in outcome.trials if phase == "screening"])
+
+
 def test_overlap_names_the_best_alone_where_it_accepts_another(host):
     some = lambda env, by: by.get(env.get("NCCL_MIN_CTAS"), 1.0)  # noqa: E731
     host.rate = noisy(4, lambda name, size, env: some(env, {"64": 1.15, "32": 1.05}))
