@@ -2,11 +2,15 @@
 
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
-from farm import SSHD, Farm
+from farm import SSHD, Farm, keygen
+from roots import MIRRORS, archive, run
+
+from tests.support.pages import ROOT
 
 HERE = Path(__file__).parent
 
@@ -53,3 +57,39 @@ def farm(new_farm):
     for each in made.good:
         made.know(each)
     return made
+
+
+@pytest.fixture(scope="session")
+def checkout(tmp_path_factory):
+    """A checkout whose last commit is the working tree of the tests."""
+    folder = tmp_path_factory.mktemp("release") / "checkout"
+    listed = run("git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").stdout
+    for name in filter(None, listed.split("\0")):
+        if os.path.lexists(ROOT / name):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+    git = ("git", "-C", folder, "-c", "user.name=test", "-c", "user.email=test@example.org")
+    run("git", "init", "-q", folder)
+    run(*git, "add", "-A")
+    run(*git, "commit", "-q", "-m", "all")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def signing_key(tmp_path_factory):
+    path = tmp_path_factory.mktemp("key") / "signing"
+    keygen(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def dist(checkout, signing_key):
+    """The folder of a whole release. Tests that share it are of the group release: it takes a minute."""
+    run(sys.executable, checkout / ".ci/release.py", "--key", signing_key)
+    return checkout / "dist"
+
+
+@pytest.fixture(scope="session", params=list(MIRRORS))
+def root_archive(request, tmp_path_factory):
+    """A clean root of each distribution, as an archive."""
+    return archive(request.param, tmp_path_factory.mktemp("root") / "root.tar")

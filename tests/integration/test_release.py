@@ -14,9 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.farm import keygen
-from tests.support.pages import ROOT
-
 BIN = Path(sys.executable).parent
 OFFLINE = ("unshare", "--map-root-user", "--net")
 SUPPORTED = ("3.10", "3.11", "3.12", "3.13", "3.14")
@@ -66,36 +63,6 @@ def works(program, cwd):
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    """A checkout whose last commit is the working tree of the tests."""
-    folder = tmp_path_factory.mktemp("release") / "checkout"
-    listed = run("git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard").stdout
-    for name in filter(None, listed.split("\0")):
-        if os.path.lexists(ROOT / name):
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
-    git = ("git", "-C", folder, "-c", "user.name=test", "-c", "user.email=test@example.org")
-    run("git", "init", "-q", folder)
-    run(*git, "add", "-A")
-    run(*git, "commit", "-q", "-m", "all")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def key(tmp_path_factory):
-    path = tmp_path_factory.mktemp("key") / "signing"
-    keygen(path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def dist(checkout, key):
-    """The folder of a whole release."""
-    run(sys.executable, checkout / ".ci/release.py", "--key", key)
-    return checkout / "dist"
-
-
-@pytest.fixture(scope="module")
 def wheel(dist):
     return next(dist.glob("*.whl"))
 
@@ -124,11 +91,11 @@ def test_a_second_release_elsewhere_has_the_same_bytes(checkout, dist, tmp_path)
     assert digests(other / "dist") == digests(dist)
 
 
-def test_the_checksums_are_right_and_signed(dist, key, tmp_path):
+def test_the_checksums_are_right_and_signed(dist, signing_key, tmp_path):
     run("sha256sum", "--check", "--strict", "SHA256SUMS", cwd=dist)
     sums = (dist / "SHA256SUMS").read_bytes()
     assert len(sums.splitlines()) == len(list(dist.iterdir())) - 2, "all but the sums and the signature"
-    (tmp_path / "signers").write_text(f"you@example.org {Path(f'{key}.pub').read_text()}")
+    (tmp_path / "signers").write_text(f"you@example.org {Path(f'{signing_key}.pub').read_text()}")
     verify = ("ssh-keygen", "-Y", "verify", "-f", tmp_path / "signers", "-I", "you@example.org", "-n", "file")
     signed = (*verify, "-s", dist / "SHA256SUMS.sig")
     assert subprocess.run(signed, input=sums).returncode == 0
