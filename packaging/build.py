@@ -244,6 +244,6 @@ def main(request: PackagesRequest, out: Path) -> None:
 if __name__ == "__main__":
     try:
         main()
-    except UserError as problem:
+    except (UserError, OSError) as problem:
         click.echo(f"packaging/build.py: {problem}", err=True)
         sys.exit(2)

@@ -7,6 +7,7 @@ The playbooks for people, their two roles, the modules and filters of these, and
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import hashlib
 import io
@@ -179,4 +180,9 @@ def _repack(made: Path, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    print(build(Path(sys.argv[1])))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("out", type=Path, help="the folder")
+    try:
+        print(build(parser.parse_args().out))
+    except OSError as problem:
+        parser.error(str(problem))
