@@ -96,7 +96,7 @@ def _one(options, report, subject, about, commands):
 
 
 def _copied(plan, lane, least, process=None):
-    """Copy so many times, and until the program has ended. Return the median GB/s."""
+    """Copy at least `least` times, and until the program has ended. Return the median GB/s."""
     rates = []
     while len(rates) < least or (process is not None and process.poll() is None):
         rates += plan.rates(lane.start(lane.h2d).seconds())

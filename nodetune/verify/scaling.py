@@ -24,7 +24,7 @@ class Scaling:
 
     @property
     def efficiency(self) -> float:
-        """What is left, as a fraction."""
+        """The rate with more GPUs as a fraction of that with fewer."""
         return self.after.value / self.before.value
 
 

@@ -79,7 +79,7 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
     "--demand",
     **of(SuiteRequest, "demand"),
     metavar="GB/S",
-    help="What all hosts together have to read with --only disk_hosts --multi-node.",
+    help="Rate that all hosts together must read at, with --only disk_hosts --multi-node.",
 )
 @click.option(
     "--pairs", is_flag=True, help="Also measure the network between pairs of hosts, with iperf3 and perftest."
