@@ -107,6 +107,8 @@ def gaps(row: Mapping[str, Any], members: Sequence[Check]) -> Iterator[str]:
         yield f"{name}: has checks without a fix, and no `manual` says why"
     if bool(row.get("measurement")) == bool(row.get("unmeasured")):
         yield f"{name}: needs `measurement`, or `unmeasured` with the reason"
+    if bool(row.get("measurement") and not row.get("moved")) != bool(row.get("unmoved")):
+        yield f"{name}: needs `moved` with figures, or `unmoved` with the reason, if it has a measurement"
     for unknown in set(row.get("measurement", ())) - set(catalogue.measurements()):
         yield f"{name}: there is no measurement {unknown}"
     without = [check.id for check in members if check.remedy.kind == "manual"]
@@ -214,7 +216,8 @@ def _overview(row: Mapping[str, Any], members: Sequence[Check]) -> str:
     on_machines = [check for check in fixes if _on_machines(check.id)]
     old = sum(bool(stale(check.id)) for check in on_machines)
     machines = f"{len(on_machines) - old}{f', {old} stale' if old else ''}"
-    measured = ", ".join(f"`{each}`" for each in row.get("measurement", ())) or "nothing: see below"
+    without = "no figure: see below" if row.get("measurement") else "nothing: see below"
+    measured = _measurements(row) if row.get("moved") else without
     return f"| [{row['row']}](#{_anchor(row['row'])}) | {len(members)} | {len(fixes)} | {machines} | {measured} |\n"
 
 
@@ -225,11 +228,14 @@ def _section(row: Mapping[str, Any], members: Sequence[Check]) -> str:
     lines += [f"\n- `{each}`: {why}" for each, why in row.get("reasons", {}).items()]
     lines += ["\n"] if row.get("reasons") else []
     lines += [f"\nNot measured: {row['unmeasured']}\n"] if row.get("unmeasured") else []
-    lines += (
-        [f"\nMeasured by {', '.join(f'`{each}`' for each in row['measurement'])}.\n"] if row.get("measurement") else []
-    )
+    lines += [f"\nNo figure yet: {row['unmoved']} {_measurements(row)} would show it.\n"] if row.get("unmoved") else []
+    lines += [f"\nMeasured by {_measurements(row)}.\n"] if row.get("moved") else []
     lines += _moved(row.get("moved", ()))
     return "".join(lines)
+
+
+def _measurements(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"`{each}`" for each in row["measurement"])
 
 
 def _check(check: Check) -> str:

@@ -34,8 +34,13 @@ def test_a_check_that_fits_no_row_is_named():
     [
         ({"manual": ""}, "has checks without a fix, and no `manual` says why"),
         ({"unmeasured": ""}, "needs `measurement`, or `unmeasured` with the reason"),
-        ({"measurement": ["disk"]}, "needs `measurement`, or `unmeasured` with the reason"),
-        ({"unmeasured": "", "measurement": ["discs"]}, "there is no measurement discs"),
+        ({"measurement": ["disk"], "unmoved": "because"}, "needs `measurement`, or `unmeasured` with the reason"),
+        ({"unmeasured": "", "measurement": ["discs"], "unmoved": "because"}, "there is no measurement discs"),
+        (
+            {"unmeasured": "", "measurement": ["disk"]},
+            "needs `moved` with figures, or `unmoved` with the reason, if it has a measurement",
+        ),
+        ({"unmoved": "because"}, "needs `moved` with figures, or `unmoved` with the reason, if it has a measurement"),
         (
             {"reasons": {"swappiness-high": "because"}},
             "`reasons` has swappiness-high, and no check without a fix fits it",
