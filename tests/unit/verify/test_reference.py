@@ -22,6 +22,10 @@ MAGNITUDES = {  # (least, most) that any such figure of a GPU of the last ten ye
     ("gpu_latency", "µs"): (5, 200),
     ("roofline", "TFLOP/s"): (5, 5200),
     ("nccl", "GB/s"): (10, 1000),
+    ("disk", "GB/s"): (1, 16),
+    ("memory_latency", "%"): (200, 1000),
+    ("gpu_copy", "%"): (5, 100),
+    ("rdma", "%"): (50, 100),
 }
 
 
