@@ -22,7 +22,7 @@ SUITES = {}
 TAKES_FOLDER = True
 BY_NAME = True
 TOLERANCE = {"": {"peers": 25, "baseline": 25, "drift": 5}}
-SUSPECT = "the storage under {subject}, or the network to it"
+SUSPECT = "the shared storage ({subject}), or the network to it"
 SIZE_MATTERS = True
 
 
