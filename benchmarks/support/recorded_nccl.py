@@ -121,6 +121,9 @@ class RecordedPair:
     def allowed(self, _: Setting) -> bool:
         return True
 
+    def finalists(self, found: Sequence[Setting], *_: object) -> list[Setting]:
+        return list(found)
+
     def begin(self, block: Sequence[Setting], *, applied: bool) -> None:
         self._block, self._applied, self._ready = list(block), applied, {}
 

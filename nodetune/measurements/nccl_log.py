@@ -32,6 +32,7 @@ PATTERN = re.compile(r"Pattern (\d+), .*nChannels (\d+), .*type (\w+)/(\w+)")
 COUNTS = re.compile(r"(\d+) coll channels, (?:\d+ collnet channels, )?(\d+) nvls channels")
 CHOSEN = re.compile(r"(?:(\w+): )?(\d+) Bytes -> Algo (\w+) proto (\w+)(?: channel\{Lo\.\.Hi\}=\{(\d+)\.\.(\d+)\})?")
 SETTING = re.compile(r"\b(NCCL_\w+) set by environment to (.+?)\.?$")
+ROWS = re.compile(r"nodetune tuner: (\d+) rows of ")
 VERSION = re.compile(r"NCCL version (\d+\.\d+\.\d+)")
 WARNING = re.compile(r"NCCL WARN (.+)$")
 
@@ -91,6 +92,9 @@ class Log:
     def setting(self, found):
         self._settings[found.group(1)] = found.group(2)
 
+    def rows(self, found):
+        self._settings["TUNER_ROWS"] = found.group(1)
+
     def release(self, found):
         self.version = found.group(1)
 
@@ -127,6 +131,7 @@ ACTS = (
     (MADE, Log.made),
     (PATTERN, Log.pattern),
     (COUNTS, Log.counts),
+    (ROWS, Log.rows),
     (SETTING, Log.setting),
     (WARNING, Log.warning),
     (VERSION, Log.release),

@@ -11,7 +11,7 @@ A sample is one round: all settings, one after another, in random order. Data ar
 
 Manually: two communicators with different ncclConfig_t, and cudaGraphLaunch of each in turn. nccl-tests cannot do it.
 Options: settings, apart, fixed (variables that the site has set), rounds, seed, amounts (the work of each case, as reported by an
-earlier run), only (the keys of cases, `all_reduce_call 65536`; empty: all), ratio (time of the products to that of the collectives), collectives, sizes, latency_collectives,
+earlier run), plugin (source of the tuner plugin, for settings with rows), only (the keys of cases, `all_reduce_call 65536`; empty: all), ratio (time of the products to that of the collectives), collectives, sizes, latency_collectives,
 latency_sizes, call_collectives, call_sizes, overlap_collectives, overlap_sizes, dtype, gpus, n (rows of the matrices), check, nccl, library (of cuBLASLt).
 """
 
@@ -19,7 +19,7 @@ import json
 import statistics
 import time
 
-from . import nccl, nccl_config, nccl_log, nccl_ops, nccl_communicators, nccl_results, nccl_team
+from . import nccl, nccl_config, nccl_log, nccl_ops, nccl_communicators, nccl_plugin, nccl_results, nccl_team
 from . import report as reporting
 
 SECONDS = 180.0
@@ -38,6 +38,7 @@ MOST_SETTINGS = 16
 
 def measure(options, report):
     asked = checked(options)
+    asked["settings"] = nccl_plugin.with_variables(asked["settings"], asked["plugin"], report)
     groups = []
 
     def buffers(version):
@@ -67,7 +68,16 @@ def measure(options, report):
 def checked(options):
     given = dict({"collectives": [], "latency_collectives": [], "sizes": options.get("overlap_sizes")}, **options)
     asked = nccl.checked(given)
-    defaults = {"settings": [{}], "apart": False, "fixed": [], "rounds": ROUNDS, "seed": 0, "amounts": {}, "only": []}
+    defaults = {
+        "settings": [{}],
+        "apart": False,
+        "fixed": [],
+        "rounds": ROUNDS,
+        "seed": 0,
+        "amounts": {},
+        "only": [],
+        "plugin": "",
+    }
     kinds = {kind + part: [] for kind in ("call_", "overlap_") for part in ("collectives", "sizes")}
     for name, value in dict(defaults, ratio=1.0, **kinds).items():
         asked.setdefault(name, value)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from nodetune.foundation import rank_statistics
-from nodetune.tune.model import DEFAULT, Case, Setting, Trial
+from nodetune.tune.model import DEFAULT, Case, Setting, Trial, objective
 from nodetune.tune.trials import BudgetError, Trials, gain
 
 LOOKS = ((6, 0.00109), (10, 0.00391))
@@ -50,7 +50,10 @@ USES = {
 """Tables of cases, and where a setting that is worse there is of no use."""
 
 LEAVES_OUT = "--sizes without that size accepts it, for jobs that use CUDA graphs or send large messages"
-"""The remedy for losses of calls one by one."""
+"""The remedy for losses of calls one by one …"""
+
+BY_SIZE = "--plugin DIR chooses by size"
+"""… and of sizes alone."""
 
 
 @dataclass(frozen=True)
@@ -219,6 +222,13 @@ def in_tables(gains: Mapping[Case, float], worse: Sequence[Case]) -> str:
     return ", ".join(words) + (f": not for {' or '.join(uses)}" if uses else "")
 
 
+def settled_by(lost: Sequence[Case]) -> str:
+    """Return `: what accepts it` for a setting that makes these cases worse; empty if nothing does."""
+    if all(case.coarse for case in lost):
+        return f": {LEAVES_OUT}"
+    return f": {BY_SIZE}" if all(case.where in (ALONE, SINGLY) for case in lost) else ""
+
+
 def _refusal(ratio: float, p: float, results: Sequence[CaseResult], level: float) -> str:
     lost = [each for each in results if each.lost]
     if lost:
@@ -229,10 +239,13 @@ def _refusal(ratio: float, p: float, results: Sequence[CaseResult], level: float
 
 
 def _scores(cases: Sequence[Case], origin: Mapping[str, float], side: Sequence[Trial]) -> list[float]:
-    """Return the mean over the objective's cases for each run: logarithms relative to one run of the default."""
+    """Return the objective of each run: logarithms relative to one run of the default."""
     wanted = [case for case in cases if case.objective]
     whole = [trial.values for trial in side if all(case.id in trial.values for case in wanted)]
-    return [statistics.fmean(gain(case, origin[case.id], values[case.id]) for case in wanted) for values in whole]
+    return [
+        objective(wanted, {case.id: gain(case, origin[case.id], values[case.id]) for case in wanted})
+        for values in whole
+    ]
 
 
 def _case(case: Case, before: Sequence[Trial], after: Sequence[Trial]) -> CaseResult:

@@ -55,8 +55,12 @@ def _proposal(bench: Bench, outcome: Outcome) -> dict[str, Any]:
     if not found:
         return found
     versions = {name: _only(provenance.get(name)) for name in STALE}
-    stale = [_stale(bench.subject, STALE[name], version) for name, version in versions.items() if version]
-    return {**found, "add": [*found.get("add", ()), *stale]}
+    several = [
+        stale(bench.subject, *STALE[name], version, {"equals": version})
+        for name, version in versions.items()
+        if version
+    ]
+    return {**found, "add": [*found.get("add", ()), *several]}
 
 
 def _only(value: Any) -> str:
@@ -65,13 +69,13 @@ def _only(value: Any) -> str:
     return several[0] if len(several) == 1 and isinstance(several[0], str) else ""
 
 
-def _stale(subject: str, of: tuple[str, str], version: str) -> dict[str, Any]:
-    fact, what = of
+def stale(subject: str, fact: str, what: str, version: str, accept: Any, last: str = "") -> dict[str, Any]:
+    """Return a check of a site file that fails once a result no longer holds. `last`: of its id, where there are several."""
     return {
-        "id": f"site-tuning-{subject}-stale",
+        "id": f"site-tuning-{subject}-stale{last}",
         "title": f"The tuning of {subject} is for another {what}",
         "fact": fact,
-        "accept": {"equals": version},
+        "accept": accept,
         "severity": "info",
         "manual": f"Tune again (nodetune tune {subject}) and replace the proposal, or remove both from the site file.",
         "why": f"The result of nodetune tune {subject} is valid for {what} {version}: tune again.",
@@ -90,8 +94,9 @@ def header(bench: Bench) -> dict[str, Any]:
 
 
 def _case(case: Case) -> dict[str, Any]:
-    found = {"id": case.id, "unit": case.unit, "better": case.better, "objective": case.objective}
-    return {**found, **({} if case.judged else {"judged": False})}
+    found: dict[str, Any] = {"id": case.id, "unit": case.unit, "better": case.better, "objective": case.objective}
+    found |= {} if case.judged else {"judged": False}
+    return found if case.weight == 1 else {**found, "weight": round(case.weight, 4)}
 
 
 def _confirmation(found: Confirmation) -> dict[str, Any]:

@@ -36,6 +36,8 @@ def headline(found: Mapping[str, Any]) -> Headline:
     reason = f"{in_words(best['setting'])}: {percent(best['gain'])}, but {how} (interval of 99 %): {told}"
     if lost and all(each["id"].endswith(confirm.SINGLY) for each in lost):
         return Headline("nothing accepted", reason, confirm.LEAVES_OUT)
+    if found["subject"] == "nccl" and found["provenance"].get("objective") == "bandwidth" and not open_:
+        return Headline("nothing accepted", reason, confirm.BY_SIZE)
     return Headline("nothing accepted", reason, _settle(found, best) if len(open_) == len(lost) else "")
 
 

@@ -37,7 +37,7 @@ class Case:
 
     `objective`: the search improves it. Any other case must not become worse by more than the fraction `most_loss`, unless it
     is not `judged`: such a case only shows what a setting does elsewhere. `where` names the table that the case belongs to.
-    `coarse`: its noise is that of CPUs, so that a loss counts only beyond its resolution.
+    `coarse`: its noise is that of CPUs, so that a loss counts only beyond its resolution. `weight`: among the objective's cases.
     """
 
     id: str
@@ -48,6 +48,13 @@ class Case:
     judged: bool = True
     where: str = ""
     coarse: bool = False
+    weight: float = 1.0
+
+
+def objective(cases: Sequence[Case], gains: Mapping[str, float]) -> float:
+    """Return the gain of the objective: the weighted mean over its cases."""
+    wanted = [case for case in cases if case.objective]
+    return sum(case.weight * gains[case.id] for case in wanted) / sum(case.weight for case in wanted)
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,11 @@ class Bench(Protocol):
     def allowed(self, setting: Setting) -> bool:
         """Return whether the documentation allows these values together."""
 
+    def finalists(
+        self, found: Sequence[Setting], gains: Mapping[Setting, Mapping[str, float]], made: Sequence[Trial], /
+    ) -> list[Setting]:
+        """Return what is confirmed, the best first. `found`: the best of the screening; `gains`: of each case, logarithms."""
+
     def begin(self, block: Sequence[Setting], *, applied: bool) -> None:
         """Expect these settings next. `applied`: in the form in which a setting will be applied."""
 
@@ -116,6 +128,10 @@ class OneByOne:
 
     arms = 6
     rounds = 4
+
+    def finalists(self, found: Sequence[Setting], *_: object) -> list[Setting]:
+        """Return the best of the screening."""
+        return list(found)
 
     def begin(self, block: Sequence[Setting], *, applied: bool) -> None:
         """Do nothing."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from nodetune.foundation import stats
 from nodetune.tune import confirm, resolution, space
-from nodetune.tune.model import DEFAULT, Bench, Case, Setting
+from nodetune.tune.model import DEFAULT, Bench, Case, Setting, objective
 from nodetune.tune.trials import BudgetError, Trials
 
 PHASE = "screening"
@@ -126,6 +126,13 @@ class Screening:
             found[case.id] = resolution.half_width(several, most, resolution.SHARED)
         return {case: each for case, each in found.items() if math.isfinite(each)}
 
+    def gains(self) -> dict[Setting, dict[str, float]]:
+        """Return the gain of each setting in each case: medians of logarithms."""
+        kept = [each for each in self.seen if each not in self._trials.dropped]
+        return {
+            each: {case: statistics.median(self._of_case(each, case)) for case in self.seen[each][0]} for each in kept
+        }
+
     def _may_gain(self, setting: Setting) -> bool:
         return self.score(setting) + SURELY * self._error(setting) > confirm.LEAST_GAIN
 
@@ -180,7 +187,7 @@ class Screening:
         best = ranking[0]
         lost = min(self._harmed(best), key=lambda case: self._median(best, case))
         gain, loss = (100 * math.expm1(each) for each in (self.score(best), self._median(best, lost)))
-        hint = f": {confirm.LEAVES_OUT}" if all(case.coarse for case in self._harmed(best)) else ""
+        hint = confirm.settled_by(self._harmed(best))
         return f"in the screening {space.in_words(dict(best))}: {gain:+.1f} %, but {lost.id} {loss:+.1f} %{hint}"
 
     def _best_elsewhere(self, accepted: Setting) -> str:
@@ -204,7 +211,7 @@ class Screening:
         return [gains[case] for gains in self.seen[setting] if case in gains]
 
     def _objective(self, gains: Mapping[str, float]) -> float:
-        return statistics.fmean(gains[case.id] for case in self._trials.objective)
+        return objective(self._trials.cases, gains)
 
     def _compared(self, arms: Sequence[Setting]) -> list[Setting]:
         """Return the arms after a few rounds of all of them, the best first."""

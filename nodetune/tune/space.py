@@ -13,6 +13,9 @@ from nodetune.tune.model import DEFAULT, Bench, Choice, Parameter, Setting
 MOST = 40
 """Up to this many combinations, all are tried. Beyond, each value is tried alone, then the best are combined."""
 
+LONGEST = 100
+"""Characters of a value that are shown."""
+
 BEST_TO_COMBINE = 3
 """Number of parameters whose best values are tried in all combinations: at most eleven trials."""
 
@@ -80,4 +83,6 @@ def _places(bench: Bench) -> dict[tuple[str, Choice], int]:
 
 def in_words(setting: Mapping[str, Any]) -> str:
     """Return NAME=VALUE for each value, or `the default`."""
-    return " ".join(f"{text.plain(name)}={text.plain(value)}" for name, value in setting.items()) or "the default"
+    return (
+        " ".join(f"{text.plain(name)}={text.plain(value, LONGEST)}" for name, value in setting.items()) or "the default"
+    )

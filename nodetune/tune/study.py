@@ -91,6 +91,7 @@ def _decide(
         return NOTHING, "no settings to try on these hosts" + (f": {names} needs another parameter" if names else "")
     finalists = screening.finalists()
     _check_measured(trials)
+    finalists = trials.bench.finalists(finalists, screening.gains(), [trial for _, trial in trials.made])
     for setting in finalists[:FINALISTS]:
         if confirmations and trials.left < 2 * confirm.RUNS * trials.seconds:
             raise BudgetError

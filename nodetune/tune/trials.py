@@ -54,10 +54,6 @@ class Trials:
         self._budget, self.spent = budget, 0.0
 
     @property
-    def objective(self) -> list[Case]:
-        return [case for case in self.cases if case.objective]
-
-    @property
     def judged(self) -> list[Case]:
         """The cases that decide: all others are only shown."""
         return [case for case in self.cases if case.judged or case.objective]

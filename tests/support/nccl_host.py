@@ -19,7 +19,8 @@ class Host:
     def __init__(self):
         self.env, self.plans, self.extra, self.others, self.ended = [], [], [], {}, ""
         self.lines, self.unread, self.users = [], "", []
-        self.notes = []
+        self.notes, self.libraries = [], []
+        self.rows = lambda value: str(len(value.split(";")))
         self.set, self.files, self.about = {}, [], {}
         self.spoils = lambda env: []
         self.fails = lambda settings: ""
@@ -54,6 +55,7 @@ class Host:
 
     def _of_setting(self, options, env, number):
         settings = {**self.set, **{name: value for name, value in env.items() if name not in self.extra}}
+        settings |= {name: self.rows(value) for name, value in settings.items() if name == "TUNER_ROWS"}
         about = {
             **verify_records.NCCL,
             "gpus": 2,
@@ -96,6 +98,7 @@ class Host:
             "xid.nvswitch": Value(()),
             "xid.fallen_off_bus": Value(()),
             "nccl.settings": Value(tuple(self.files)),
+            "nccl.libraries": Value(tuple(self.libraries)),
             "gpu.compute_running_processes": Each({"GPU0": users}),
         }
         base = verify_records.facts(host="gpu1").facts

@@ -19,7 +19,8 @@ from nodetune.facts import machine as machines
 from nodetune.foundation import text
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target
-from nodetune.tune.benches import nccl_cases, nccl_space, runs
+from nodetune.tune import document
+from nodetune.tune.benches import nccl_cases, nccl_space, nccl_tuner, runs
 from nodetune.tune.benches.nccl_cases import NcclRequest
 from nodetune.tune.benches.nccl_space import Survey
 from nodetune.tune.benches.runs import Faults, Measured
@@ -29,11 +30,8 @@ from nodetune.verify import run as verify_run
 from nodetune.verify.model import Figure
 from nodetune.verify.run import Measure
 
-FACTS = {*verify_run.FACTS, *runs.XIDS, "nccl.settings", "gpu.driver_version", "rdma.ports"}
-USED = ("transport", "link", "nvls", "gdr", "algorithm", "protocol", "channels")
-"""Keys of a figure that describe the path of the data."""
-
-NO_NCCL_HERE = ("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE", "NCCL_CONF_FILE", "NCCL_GRAPH_REGISTER")
+LIBRARIES = "nccl.libraries"
+FACTS = {*verify_run.FACTS, *runs.XIDS, "nccl.settings", LIBRARIES, "gpu.driver_version", "rdma.ports"}
 
 
 class NcclBench:
@@ -65,13 +63,13 @@ class NcclBench:
         self._amounts = nccl_cases.amounts(first.found)
         self._keys = {nccl_cases.case_of(each, wanted).id: nccl_cases.key(each) for each in first.found}
         self._ways = self._ways_of(first.found)
-        self.notes = [*first.notes, *_bursts(first.found)]
+        self.notes = [*first.notes, *nccl_cases.bursts(first.found)]
         """Notes from the hosts on the first run: sizes for which memory or time was insufficient."""
         self.left_out: dict[str, str] = {}
+        self._parameters, self.left_out = nccl_space.parameters(self.survey, wanted.aim, wanted.only)
         if wanted.plugin:
-            self._parameters = nccl_space.algorithms(self.survey, wanted.names)
-        else:
-            self._parameters, self.left_out = nccl_space.parameters(self.survey, wanted.aim, wanted.only)
+            ctas = [each for each in self._parameters if each.name in nccl_tuner.RAISES]
+            self._parameters = ctas + nccl_space.algorithms(self.survey, wanted.names)
 
     def _looked_at(self, allow_busy: bool) -> dict[str, HostFacts | str]:
         """Return the facts of all hosts, which must be reachable and free."""
@@ -108,13 +106,15 @@ class NcclBench:
             library=str(about.get("library") or ""),
             nodes=nccl_cases.count(about.get("nodes"), len(self._targets)),
             gpus=nccl_cases.count(about.get("gpus"), 2),
-            transport="+".join(sorted({part for each in found for part in _way(each)["transport"].split("+")})),
+            transport="+".join(
+                sorted({part for each in found for part in nccl_cases.way(each)["transport"].split("+")})
+            ),
             link=str(about.get("link") or ""),
             nvls=any(each.about.get("nvls") is True for each in found),
             gdr=about.get("gdr") if isinstance(about.get("gdr"), bool) else None,
             nics=tuple(map(str, nics)) if isinstance(nics, list) else (),
             roce=(layers == {"Ethernet"}) if layers in ({"Ethernet"}, {"InfiniBand"}) else None,
-            set={**self._in_files(), **_settings(found), **self._env},
+            set={**self._in_files(), **nccl_cases.settings(found), **self._env},
         )
 
     def _in_files(self) -> dict[str, str]:
@@ -136,8 +136,17 @@ class NcclBench:
         return self._cases
 
     def allowed(self, setting: Setting) -> bool:
-        """Return whether the user guide allows these values together."""
-        return nccl_space.allowed(setting, self.survey)
+        """Return whether the user guide allows these values together. What is chosen by size is tried alone."""
+        return not (self.wanted.plugin and len(setting) > 1) and nccl_space.allowed(setting, self.survey)
+
+    def finalists(
+        self, found: Sequence[Setting], gains: Mapping[Setting, Mapping[str, float]], made: Sequence[Trial]
+    ) -> list[Setting]:
+        """Return what is confirmed: with the plugin, the setting that has the best of each size."""
+        if not self.wanted.plugin:
+            return list(found)
+        best = nccl_tuner.best_by_size(self._keys, gains, made, self.survey)
+        return [best] if best else []
 
     def begin(self, block: Sequence[Setting], *, applied: bool) -> None:
         """Expect these settings next: they are measured together when the first of them is."""
@@ -175,6 +184,8 @@ class NcclBench:
             if new and not trial.banned and (each != DEFAULT or len(block) == 1):
                 trial = Trial(each, banned=runs.in_words(new))
             about = {**self._observed(part, each), "xids": unknown or "none"}
+            if trial.counts and nccl_tuner.ROWS_NAME in about["unread"]:
+                trial = Trial(each, failed="NCCL did not take the rows of the tuner plugin")
             found[each] = replace(trial, about=about, seconds=seconds)
         return found
 
@@ -211,14 +222,15 @@ class NcclBench:
 
     def _observed(self, came: Measured, setting: Setting) -> dict[str, Any]:
         """Return the actual path of the data and, of a setting's own process, the variables that NCCL did not read."""
-        ways, read = self._ways_of(came.found), _settings(came.found)
+        ways, read = self._ways_of(came.found), nccl_cases.settings(came.found)
         apart = self._applied and came.found
-        unread = [name for name, value in setting if read.get(name, "") != str(value)] if apart else []
+        rows = {nccl_tuner.ROWS_NAME: len(nccl_tuner.rows(setting))}
+        unread = [name for name, value in setting if read.get(name, "") != str(rows.get(name, value))] if apart else []
         changed = sorted(name for name, way in ways.items() if way != self._ways.get(name))
         return {"used": ways, "changed": changed, "unread": unread}
 
     def _ways_of(self, found: Sequence[Figure]) -> dict[str, dict[str, Any]]:
-        return {nccl_cases.case_of(each, self.wanted).id: _way(each) for each in found}
+        return {nccl_cases.case_of(each, self.wanted).id: nccl_cases.way(each) for each in found}
 
     def provenance(self) -> Mapping[str, Any]:
         """Return the hosts and conditions of the result."""
@@ -234,7 +246,7 @@ class NcclBench:
             "transport": survey.transport,
             "link": survey.link,
             "nics": list(survey.nics),
-            "set": {name: value for name, value in sorted(survey.set.items()) if name not in NO_NCCL_HERE},
+            "set": {name: value for name, value in sorted(survey.set.items()) if name not in nccl_cases.NO_NCCL_HERE},
             "objective": self.wanted.aim,
             "ratio": self.wanted.ratio,
             "cases": [each.id for each in self._cases],
@@ -244,11 +256,11 @@ class NcclBench:
 
     def proposal(self, setting: Setting) -> Mapping[str, Any]:
         """Return the setting as part of a site file: lines of /etc/nccl.conf that apply writes and rolls back."""
-        lines = [(name, str(value)) for name, value in setting if name != "NCCL_ALGO"]
+        lines = nccl_tuner.variables(setting)
         if not lines:
             return {}
         why = f"measured by nodetune tune nccl with NCCL {self.survey.version}"
-        added = [
+        added: list[dict[str, Any]] = [
             {
                 "id": f"site-{name.lower().replace('_', '-')}",
                 "nccl_conf": name,
@@ -258,6 +270,12 @@ class NcclBench:
             }
             for name, value in lines
         ]
+        installed = nccl_cases.installed(
+            self.survey.library, self.survey.version, [_value(each, LIBRARIES) for each in self._facts.values()]
+        )
+        if installed:
+            version, accept = self.survey.version, {"contains": installed}
+            added.append(document.stale(self.subject, LIBRARIES, "NCCL", version, accept, "-library"))
         return {"add": added, "checks": {"nccl-tuning-forced": {"severity": "info"}}}
 
 
@@ -267,26 +285,6 @@ def _of_setting(came: Measured, number: int) -> Measured:
     found = [each for each in came.found if each.subject == subject]
     missing = [each for each in came.missing if each.subject in ("", subject)]
     return Measured(found, missing, problem=came.problem)
-
-
-def _bursts(found: Sequence[Figure]) -> list[str]:
-    """Say why calls were not recorded in a CUDA graph, if so."""
-    why = sorted({text.plain(each.about["launched"]) for each in found if each.about.get("launched")})
-    return [f"calls are launched one after another, which resolves small sizes less: {each}" for each in why[:1]]
-
-
-def _way(figure: Figure) -> dict[str, Any]:
-    about = figure.about
-    return {"transport": str(about.get("transport") or ""), **{key: about.get(key) for key in USED[1:]}}
-
-
-def _settings(found: Sequence[Figure]) -> dict[str, str]:
-    """Return what NCCL reports to have read from the environment or a conf file."""
-    read: dict[str, str] = {}
-    for each in found:
-        given = each.about.get("settings")
-        read |= {str(name): str(value) for name, value in given.items()} if isinstance(given, Mapping) else {}
-    return {name: value for name, value in read.items() if name not in NO_NCCL_HERE}
 
 
 def _value(of: HostFacts | str, name: str) -> Any:

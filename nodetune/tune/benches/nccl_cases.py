@@ -11,6 +11,7 @@ from typing import Any
 from nodetune.foundation import text
 from nodetune.foundation.request import RequestError, built, limited, one_of, part
 from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.tune.benches import nccl_tuner
 from nodetune.tune.confirm import ALONE, SINGLY, TOGETHER
 from nodetune.tune.model import DEFAULT, Case, Setting
 from nodetune.tune.request import StudyRequest
@@ -24,6 +25,9 @@ SIZES = {
     "latency": (8, 512, 4096, 65536),
 }
 """Default sizes of an objective in bytes."""
+
+BY_SIZE = tuple(64 << 2 * n << 10 for n in range(8))
+"""Default sizes of rows of the plugin, 64 KiB to 1 GiB: near enough to leave no gap."""
 
 GUARDS = {"bandwidth": (64 << 10, MIB, 16 * MIB), "overlap": (), "latency": (MIB, 64 * MIB)}
 """Sizes that must not become worse."""
@@ -53,21 +57,29 @@ SCREENED, APPLIED = 6, 4
 SECONDS = 180.0
 """Deadline of a block: NCCL starts in about ten seconds on eight GPUs; a stuck setting uses all of it."""
 
+USED = ("transport", "link", "nvls", "gdr", "algorithm", "protocol", "channels")
+"""Keys of a figure that describe the path of the data."""
+
+NO_NCCL_HERE = ("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE", "NCCL_CONF_FILE", "NCCL_GRAPH_REGISTER")
+BARE = "libnccl.so.2"
+"""The library that the host's loader finds."""
+
 LATENCY, CALL, STEP = "_latency", "_call", "_step"
 SUBJECT = "setting {}"
 
 
 @dataclass(frozen=True)
 class NcclRequest:
-    """The request. Empty sizes and collectives mean those of the objective.
+    """The request. Empty sizes and collectives mean those of the objective. `weights`: of `all_reduce 65536`; empty: all alike.
 
-    `only`: these variables, even if the site has set them; `plugin`: algorithms, as rows of the tuner plugin. `ratio`: the time
+    `only`: these variables, even if the site has set them; `plugin`: channels and algorithms by size, as rows of the tuner plugin. `ratio`: the time
     of the products to that of the collectives in a step with computation.
     """
 
     objective: str = one_of(AUTO, (AUTO, *SIZES))
     sizes: tuple[int, ...] = ()
     collectives: tuple[str, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
     ratio: float = limited(1.0, 0.1, 10.0, whole=False)
     gpus: tuple[int, ...] = ()
     nccl: str = ""
@@ -83,7 +95,7 @@ class NcclRequest:
     def __post_init__(self) -> None:
         """Raise RequestError."""
         if self.plugin and self.objective not in (AUTO, "bandwidth"):
-            raise RequestError("--plugin chooses algorithms by their bandwidth: remove --objective")
+            raise RequestError("--plugin chooses by bandwidth: remove --objective")
         if self.plugin and self.only:
             raise RequestError("--plugin and --parameter: keep one")
         both = sorted(set(self.env) & set(self.only))
@@ -104,7 +116,7 @@ class NcclRequest:
 
     @property
     def aims(self) -> tuple[int, ...]:
-        return tuple(sorted(set(self.sizes or SIZES[self.aim])))
+        return tuple(sorted(set(self.sizes or (BY_SIZE if self.plugin else SIZES[self.aim]))))
 
     @property
     def guards(self) -> tuple[int, ...]:
@@ -120,14 +132,14 @@ class NcclRequest:
 
     @property
     def names(self) -> tuple[str, ...]:
-        usual = ("all_reduce",) if self.plugin else COLLECTIVES[self.aim]
-        return tuple(dict.fromkeys(self.collectives or usual))
+        return tuple(dict.fromkeys(self.collectives or COLLECTIVES[self.aim]))
 
     @property
     def asked(self) -> dict[str, Any]:
         """The request as JSON data, for a later check."""
         several = {"sizes": self.sizes, "collectives": self.collectives, "gpus": self.gpus}
-        return {**{name: list(each) for name, each in several.items()}, "env": dict(self.env), "nccl": self.nccl}
+        named = {"env": dict(self.env), "nccl": self.nccl, "weights": dict(self.weights)}
+        return {**{name: list(each) for name, each in several.items()}, **named}
 
     @property
     def shown(self) -> str:
@@ -152,6 +164,7 @@ def measurement(wanted: NcclRequest, settings: Sequence[Setting], way: Way) -> d
     options: dict[str, Any] = {"settings": [dict(each) for each in settings], "dtype": wanted.dtype, "check": True}
     options |= {"gpus": list(wanted.gpus)} if wanted.gpus else {}
     options |= {"nccl": wanted.nccl} if wanted.nccl else {}
+    options |= {"plugin": nccl_tuner.source()} if any(nccl_tuner.rows(each) for each in settings) else {}
     overlap = wanted.aim if wanted.aim == "overlap" else wanted.shown
     if overlap == "overlap":
         own = wanted.aim == "overlap"
@@ -173,8 +186,10 @@ def case_of(figure: Figure, wanted: NcclRequest) -> Case:
     """Return the case of a figure."""
     size = figures.size(figure)
     name = figure.metric.removesuffix(LATENCY).removesuffix(CALL).removesuffix(STEP)
+    nominal = _nearest(size, (*wanted.aims, *wanted.guards))
+    weight = wanted.weights.get(f"{name} {nominal}", 0.0 if wanted.weights else 1.0)
     if figure.metric.endswith(LATENCY):
-        return Case(f"{name} {text.size(size)} latency", "µs", "lower")
+        return Case(f"{name} {text.size(size)} latency", "µs", "lower", objective=weight > 0, weight=weight)
     overlap = wanted.aim == "overlap"
     if figure.metric.endswith(CALL):
         asked = _nearest(size, (*wanted.sizes, *wanted.launched)) in (wanted.sizes or DECISIVE[wanted.aim])
@@ -182,10 +197,11 @@ def case_of(figure: Figure, wanted: NcclRequest) -> Case:
         return Case(named, "µs", "lower", objective=False, judged=asked and not overlap, where=SINGLY, coarse=True)
     if figure.metric.endswith(STEP):
         named = f"{name} {text.size(size)} and GEMM"
-        return Case(named, "ms", "lower", objective=overlap, judged=overlap, where=TOGETHER)
-    aim = wanted.aim == "bandwidth" and _nearest(size, (*wanted.aims, *wanted.guards)) in wanted.aims
-    where = "" if wanted.aim == "latency" else ALONE
-    return Case(f"{name} {text.size(size)}", "GB/s", "higher", objective=aim, judged=not overlap, where=where)
+        aim = overlap and weight > 0
+        return Case(named, "ms", "lower", objective=aim, judged=overlap, where=TOGETHER, weight=weight if aim else 1.0)
+    aim = wanted.aim == "bandwidth" and nominal in wanted.aims and weight > 0
+    where, weight = "" if wanted.aim == "latency" else ALONE, weight if aim else 1.0
+    return Case(f"{name} {text.size(size)}", "GB/s", "higher", aim, judged=not overlap, where=where, weight=weight)
 
 
 def _nearest(size: int, sizes: Sequence[int]) -> int:
@@ -230,3 +246,36 @@ def values(
         if subject in names and ratios:
             result[names[subject]][case] = statistics.median(control) * statistics.median(ratios)
     return result
+
+
+def bursts(found: Sequence[Figure]) -> list[str]:
+    """Say why calls were not recorded in a CUDA graph, if so."""
+    why = sorted({text.plain(each.about["launched"]) for each in found if each.about.get("launched")})
+    return [f"calls are launched one after another, which resolves small sizes less: {each}" for each in why[:1]]
+
+
+def way(figure: Figure) -> dict[str, Any]:
+    about = figure.about
+    return {"transport": str(about.get("transport") or ""), **{key: about.get(key) for key in USED[1:]}}
+
+
+def settings(found: Sequence[Figure]) -> dict[str, str]:
+    """Return what NCCL reports to have read from the environment or a conf file."""
+    read: dict[str, str] = {}
+    for each in found:
+        given = each.about.get("settings")
+        read |= {str(name): str(value) for name, value in given.items()} if isinstance(given, Mapping) else {}
+    return {name: value for name, value in read.items() if name not in NO_NCCL_HERE}
+
+
+def installed(library: str, version: str, hosts: Sequence[Any]) -> dict[str, str] | None:
+    """Return the installed NCCL that was measured, as the fact of all hosts names it; None for another one, such as a wheel's."""
+    found = []
+    for each in hosts:
+        known = [one for one in each or () if isinstance(one, Mapping) and one.get("version") == version]
+        found.append(
+            next(
+                (dict(one) for one in known if library == one.get("path") or (library == BARE and len(each) == 1)), None
+            )
+        )
+    return found[0] if found and all(each == found[0] for each in found) else None

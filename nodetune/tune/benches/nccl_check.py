@@ -96,6 +96,7 @@ def _request(provenance: Mapping[str, Any], setting: Setting, request: CheckRequ
         sizes=tuple(asked.get("sizes", ())),
         collectives=tuple(asked.get("collectives", ())),
         gpus=tuple(asked.get("gpus", ())),
+        weights={str(name): float(weight) for name, weight in asked.get("weights", {}).items()},
         ratio=float(provenance["ratio"]),
         dtype=str(provenance["dtype"]),
         env={**asked.get("env", {}), **env},

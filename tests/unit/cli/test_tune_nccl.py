@@ -10,7 +10,6 @@ from click.testing import CliRunner
 
 from nodetune.cli import requests
 from nodetune.cli.commands._tune import nccl as _tune_nccl
-from nodetune.tune.benches import nccl_tuner
 from nodetune.tune.benches.nccl import NcclBench
 from nodetune.tune.benches.nccl_cases import NcclRequest
 from nodetune.tune.benches.nccl_space import Survey
@@ -27,8 +26,8 @@ def typed():
 
         @requests.command("nccl", NcclRequest)
         @_tune_nccl.options
-        def command(request, job_profile):
-            found.append(_tune_nccl._of_job(request, job_profile))
+        def command(request, mix):
+            found.append(_tune_nccl._of_job(request, mix))
             _tune_nccl._targets(request)
 
         result = CliRunner().invoke(command, words)
@@ -89,7 +88,7 @@ def test_a_mistake_is_one_line(typed, words, said):
     assert said in found if said else found.aims == (256,)
 
 
-def test_a_profile_gives_sizes_and_collectives(typed, tmp_path):
+def test_the_mix_of_a_job_gives_sizes_collectives_and_weights(typed, tmp_path):
     call = {"coll": "ReduceScatter", "coll_msg_size_bytes": 1 << 27, "coll_exec_time_us": 900}
     path = tmp_path / "inspector.log"
     path.write_text(json.dumps({"coll_perf": call}) + "\n")
@@ -97,8 +96,9 @@ def test_a_profile_gives_sizes_and_collectives(typed, tmp_path):
         ("reduce_scatter",),
         (1 << 27,),
     )
-    assert typed("--profile", str(path), "--collective", "all_reduce").names == ("all_reduce",)
-    assert "keep one" in typed("--profile", str(path), "--sizes", "1GiB")
+    assert typed("--mix", str(path)).weights == {"reduce_scatter 134217728": 1.0}
+    assert "keep one" in typed("--mix", str(path), "--sizes", "1GiB")
+    assert "the job has no all_reduce there" in typed("--mix", str(path), "--collective", "all_reduce")
     path.write_text("")
     assert "no all-reduce" in typed("--profile", str(path))
 
@@ -109,7 +109,8 @@ def test_a_setting_without_an_algorithm_writes_no_plugin(tmp_path):
 
     assert _tune_nccl.plugin_written(tmp_path / "p", Bench(), (("NCCL_MIN_CTAS", 32),)) == []
     assert not (tmp_path / "p").exists()
-    assert len(_tune_nccl.plugin_written(tmp_path / "p", Bench(), (("NCCL_ALGO", "allgather:ring"),))) == 3
+    rows = (("TUNER_ROWS", "allgather,0,-1,ring,-1,1,8"),)
+    assert len(_tune_nccl.plugin_written(tmp_path / "p", Bench(), rows)) == 3
 
 
 @pytest.fixture
@@ -128,8 +129,8 @@ def tune(*words):
     @requests.command("nccl", NcclRequest)
     @_tune_nccl.options
     @_tune_nccl._study.options
-    def command(request, job_profile, output_format, output):
-        found.append(_tune_nccl._tuned(request, job_profile, output_format, output))
+    def command(request, mix, output_format, output):
+        found.append(_tune_nccl._tuned(request, mix, output_format, output))
 
     result = CliRunner().invoke(command, words)
     assert found, result.output
@@ -150,23 +151,25 @@ def test_a_better_setting_becomes_a_site_file(host, tmp_path):
     assert not [each for each in saved["parameters"] if each["name"] == "NCCL_NVLS_ENABLE"]
 
 
-def test_a_better_algorithm_becomes_rows_of_the_plugin(host, tmp_path):
-    host.rate = noisy(2, lambda name, size, env: 1.05 if env.get("NCCL_ALGO") == "allreduce:tree" else 1.0)
-    code, said = tune("--budget", "1d", "--plugin", "made", "--sizes", "256MiB,1GiB")
+def test_what_is_better_at_some_sizes_becomes_rows_of_the_plugin(host, tmp_path):
+    def rate(name, size, env):
+        many = env.get("NCCL_MIN_CTAS") == "64"
+        limited = f"{name.replace('_', '')},46341,2097152,ring,24" in env.get("TUNER_ROWS", "")
+        return 1.0 if not many or (size <= 1 << 20 and limited) else 1.15 if size > 1 << 20 else 0.9
+
+    host.rate, host.about = noisy(2, rate), {"channels": 24}
+    code, said = tune("--budget", "1d", "--plugin", "made")
     assert code == 0, said
     rows = (tmp_path / "made" / "nccl_tuner.csv").read_text().splitlines()
-    assert rows[1:] == ["allreduce,189812532,1518500249,tree,-1,1,2"]
-    assert not (tmp_path / "tuning-nccl-plugin.site.yml").exists()
-    sizes = {tuple(plan["measurements"][0]["options"]["sizes"]) for plan in host.plans}
-    assert sizes == {(256 << 20, 1 << 30)}, "a row holds for its own sizes only"
-
-
-def test_a_row_leaves_out_sizes_that_nobody_measured():
-    class Bench:
-        wanted, survey = NcclRequest(plugin=Path("p"), sizes=(64 << 10, 128 << 10, 1 << 30)), Survey("2.28.9", gpus=8)
-
-    rows = nccl_tuner.rows((("NCCL_ALGO", "allreduce:tree"),), Bench.wanted, Bench.survey)
-    assert rows == ["allreduce,46341,185363,tree,-1,1,8", "allreduce,759250125,1518500249,tree,-1,1,8"]
+    assert rows[1:] == ["allgather,46341,2097152,ring,24,1,2", "allreduce,46341,2097152,ring,24,1,2"]
+    site = yaml.safe_load((tmp_path / "tuning-nccl-plugin.site.yml").read_text())
+    assert [(each["nccl_conf"], each["set"]) for each in site["add"] if "nccl_conf" in each] == [
+        ("NCCL_MIN_CTAS", "64"),
+        ("NCCL_TUNER_PLUGIN", "/etc/nodetune/libnodetune-tuner.so"),
+    ]
+    applied = [plan["measurements"][0]["options"] for plan in host.plans if "TUNER_ROWS" in str(plan)]
+    assert all(each["apart"] and "ncclTunerPlugin_v5" in each["plugin"] for each in applied)
+    assert len(applied) >= 6, "proven in the form in which it will be applied"
 
 
 @pytest.mark.parametrize(

@@ -372,6 +372,24 @@ def test_only_what_decides_is_measured_again(host):
     assert len(seen) < len([trial for phase, trial in outcome.trials if phase == "screening"])
 
 
+def test_the_mix_of_a_job_decides_by_its_weights(host):
+    host.rate = noisy(
+        5,
+        lambda name, size, env: {"32": {1 << 28: 1.08}, "64": {1 << 30: 1.2}}.get(env.get("NCCL_MIN_CTAS"), {}).get(
+            size, 1.0
+        ),
+    )
+    weights = {"all_reduce 268435456": 0.9, "all_reduce 1073741824": 0.05}
+    mixed = {"sizes": (1 << 28, 1 << 30), "collectives": ("all_reduce",)}
+    alike, weighted = (
+        study.tune(host.bench(only=("NCCL_MIN_CTAS",), weights=each, **mixed), 1e6) for each in ({}, weights)
+    )
+    assert (alike.setting, weighted.setting) == ((("NCCL_MIN_CTAS", 64),), (("NCCL_MIN_CTAS", 32),))
+    assert weighted.confirmations[-1].ratio == pytest.approx(1.08 ** (0.9 / 0.95) - 1, abs=0.004)
+    cases = {case.id: (case.objective, case.judged) for case in host.bench(weights=weights, **mixed, plugin=None).cases}
+    assert cases["all_reduce 64 KiB"] == (False, True)
+
+
 def test_overlap_names_the_best_alone_where_it_accepts_another(host):
     some = lambda env, by: by.get(env.get("NCCL_MIN_CTAS"), 1.0)  # noqa: E731
     host.rate = noisy(4, lambda name, size, env: some(env, {"64": 1.15, "32": 1.05}))
@@ -399,6 +417,37 @@ def test_a_proposal_is_a_valid_site_file(host, tmp_path):
     path = tmp_path / "tuned.yml"
     path.write_text(yaml.safe_dump(dict(host.bench().proposal(CTAS))))
     site.read([path])
+
+
+ROWS = (*CTAS, ("TUNER_ROWS", "allreduce,0,10,ring,2,1,2;allreduce,11,20,ring,4,1,2"))
+
+
+@pytest.mark.parametrize(("taken", "failed"), [("2", ""), ("0", "NCCL did not take the rows of the tuner plugin")])
+def test_rows_that_nccl_did_not_take_prove_nothing(host, taken, failed):
+    host.rows = lambda _: taken
+    bench = host.bench(plugin=Path("rows"))
+    bench.begin([ROWS, ()], applied=True)
+    assert bench.measure(ROWS, bench.cases).failed == failed
+    assert "ncclTunerPlugin_v5" in host.options()["plugin"]
+
+
+INSTALLED = {"path": "/usr/lib/x86_64-linux-gnu/libnccl.so.2", "version": "2.28.9"}
+
+
+@pytest.mark.parametrize(
+    ("library", "installed", "named"),
+    [
+        (INSTALLED["path"], [INSTALLED, {**INSTALLED, "path": "/usr/local/lib/libnccl.so.2"}], True),
+        ("libnccl.so.2", [INSTALLED], True),
+        ("/opt/venv/nvidia/nccl/lib/libnccl.so.2", [INSTALLED], False),
+        ("libnccl.so.2", [{**INSTALLED, "version": "2.27.3"}], False),
+        ("libnccl.so.2", [], False),
+    ],
+)
+def test_the_audit_names_a_tuning_for_another_installed_nccl(host, library, installed, named):
+    host.libraries, host.about = installed, {"nccl": "2.28.9", "library": library}
+    found = [each for each in host.bench().proposal(CTAS)["add"] if each.get("fact") == "nccl.libraries"]
+    assert [each["accept"] for each in found] == ([{"contains": INSTALLED}] if named else [])
 
 
 def test_what_the_site_sets_is_provenance_and_not_in_the_space(host):
@@ -444,7 +493,9 @@ def test_a_setting_that_slows_small_messages_is_refused(host):
         return (1.05 if size > 1 << 26 else 0.9) if better else 1.0
 
     host.rate = noisy(2, gain)
-    assert study.tune(host.bench(), 1e6).state == study.NOTHING
+    outcome = study.tune(host.bench(), 1e6)
+    assert outcome.state == study.NOTHING
+    assert re.search(r"NCCL_MIN_CTAS=32: \+\d\.\d %, but all_\w+ \d+ \w+ -\d+\.\d %: --plugin DIR", outcome.reason)
 
 
 def test_a_setting_that_spoils_data_never_wins(host):

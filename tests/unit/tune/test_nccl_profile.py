@@ -1,4 +1,4 @@
-"""Sizes from the output of NCCL's inspector: the lines are those of its README in NCCL 2.30.7."""
+"""The mix of a job from the output of NCCL's inspector, whose lines are those of its README in NCCL 2.30.7, and from its debug log."""
 
 import json
 
@@ -64,3 +64,36 @@ def test_a_folder_of_files_adds_up(tmp_path):
     for rank in range(2):
         (tmp_path / f"node{rank}.log").write_text(json.dumps(line("AllReduce", 1 << (20 + rank), 10)) + "\n")
     assert nccl_profile.read(tmp_path).sizes == (1 << 20, 1 << 21)
+
+
+def logged(name, count, kind, ranks=4):
+    """A line of NCCL 2.28.9 with NCCL_DEBUG_SUBSYS=COLL."""
+    return (
+        f"gpu1:4242:4291 [0] NCCL INFO {name}: opCount 1f sendbuff 0x7f2a8e000000 recvbuff 0x7f2a90000000 count {count} "
+        f"datatype {kind} op 0 root 0 comm 0x55d0c0a3d2f0 [nranks={ranks}] stream 0x55d0bf6a5c60"
+    )
+
+
+def test_the_debug_log_counts_calls_by_their_bytes(profile):
+    large = [logged("AllReduce", 64 << 20, 7)] * 10
+    shares = [logged("AllGather", 32 << 20, 9)] * 10
+    found = profile("gpu1:4242:4291 [0] NCCL INFO Bootstrap: Using eth0", *large, *shares, logged("AllReduce", 2, 7))
+    assert found.weights.keys() == {("all_reduce", 1 << 28), ("all_gather", 1 << 28)}
+    assert found.weights["all_reduce", 1 << 28] == pytest.approx(found.weights["all_gather", 1 << 28])
+    assert found.share > 0.99
+
+
+def test_many_small_calls_weigh_as_their_launches(profile):
+    found = profile(*[logged("AlltoAll", 4096, 7)] * 300, logged("AllReduce", 64 << 20, 7))
+    assert found.collectives == ("alltoall", "all_reduce")
+    assert 0.6 < found.weights["alltoall", 1 << 16] < 0.75
+
+
+def test_lines_of_the_log_that_make_no_sense_do_not_matter(profile):
+    bad = [
+        logged("AllReduce", 8, 99),
+        logged("Gossip", 8, 7),
+        logged("AllReduce", 1 << 40, 7),
+        logged("AllGather", "x", 7),
+    ]
+    assert profile(*bad, logged("ReduceScatter", 1 << 20, 6, 2)).weights == {("reduce_scatter", 1 << 22): 1.0}

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from nodetune.measurements import nccl_plugin
+from nodetune.measurements.report import MeasurementError
 from nodetune.tune.benches import nccl_tuner
-from nodetune.tune.benches.nccl_cases import NcclRequest
 from nodetune.tune.benches.nccl_space import Survey
 
 SOURCE = Path(nccl_tuner.__file__).parents[2] / "data" / "tuner" / nccl_tuner.SOURCE
@@ -208,14 +209,96 @@ def test_more_rows_than_there_is_room_for_are_refused(library, rows):
 
 
 def test_what_is_written_is_what_the_plugin_reads(library, tmp_path, monkeypatch):
-    wanted = NcclRequest(sizes=(1 << 28, 1 << 30))
     survey = Survey("2.28.9", nodes=1, gpus=8)
-    lines = nccl_tuner.rows((("NCCL_ALGO", "allreduce:tree"),), wanted, survey)
-    assert lines == ["allreduce,189812532,1518500249,tree,-1,1,8"]
-    written = {path.name: path for path in nccl_tuner.write(tmp_path / "new", lines, survey)}
+    setting = (("NCCL_MIN_CTAS", 64), (nccl_tuner.ROWS_NAME, "allreduce,189812532,1518500249,tree,-1,1,8"))
+    written = {path.name: path for path in nccl_tuner.write(tmp_path / "new", setting, survey)}
     assert written["nodetune_tuner.c"].read_bytes() == SOURCE.read_bytes()
+    assert (
+        "\nNCCL_MIN_CTAS=64\nNCCL_TUNER_PLUGIN=/etc/nodetune/libnodetune-tuner.so\n"
+        in written["INSTALL.txt"].read_text()
+    )
     monkeypatch.setenv("NODETUNE_TUNER_FILE", str(written["nccl_tuner.csv"]))
     tuner = Tuner(library, 4)
     assert tuner.ask(ALL_REDUCE, 1 << 29)[0][RING * PROTOCOLS] == -1.0
     assert tuner.ask(ALL_REDUCE, 1 << 31) == (untouched(), 0)
     assert left_alone(Tuner(library, 4, ranks=16, nodes=2))
+
+
+def test_the_plugin_that_a_measurement_builds_is_read_from_open_files(tmp_path):
+    heard = []
+    report = type("Report", (), {"step": staticmethod(heard.append)})
+    rows = "allreduce,0,1000,ring,2,-1,-1;allgather,0,-1,tree,-1,-1,-1"
+    assert nccl_plugin.ROWS == nccl_tuner.ROWS_NAME
+    given = [{}, {"NCCL_MIN_CTAS": 64, nccl_plugin.ROWS: rows}]
+    default, tuned = nccl_plugin.with_variables(given, SOURCE.read_text(), report)
+    assert (default, tuned["NCCL_MIN_CTAS"], heard) == ({}, 64, ["building the tuner plugin"])
+    assert Path(tuned["NODETUNE_TUNER_FILE"]).read_text().split() == rows.split(";")
+    loaded = ctypes.CDLL(tuned["NCCL_TUNER_PLUGIN"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NODETUNE_TUNER_FILE", tuned["NODETUNE_TUNER_FILE"])
+        assert Tuner(loaded, 5).ask(ALL_REDUCE, 500)[1] == 2
+    with pytest.raises(MeasurementError, match="failed"):
+        nccl_plugin.built("no C")
+
+
+def test_settings_without_rows_need_no_compiler():
+    assert nccl_plugin.with_variables([{}, {"NCCL_ALGO": "Ring"}], "", None) == [{}, {"NCCL_ALGO": "Ring"}]
+
+
+# --- a setting by size
+
+CASES = [(name, 64 << 2 * n << 10) for name in ("all_gather", "all_reduce") for n in range(8)]
+MANY, SOME, TREES = (("NCCL_MIN_CTAS", 64),), (("NCCL_MIN_CTAS", 32),), (("NCCL_ALGO", "allreduce:tree"),)
+RINGS = {"algorithm": "RING", "channels": 24}
+
+
+def composed(gain, ways=lambda setting, case: RINGS):
+    """Return what is best by size where `gain(setting, collective, size)` is the truth."""
+    settings = (SOME, MANY, TREES)
+    gains = {setting: {case: gain(setting, *case) for case in CASES} for setting in settings}
+    return nccl_tuner.by_size(
+        gains, {setting: {case: ways(setting, case) for case in CASES} for setting in ((), *settings)}, ",1,2"
+    )
+
+
+def test_where_all_sizes_agree_no_row_is_needed():
+    assert composed(lambda setting, name, size: 0.1 if setting == MANY else 0.0) == MANY
+    assert composed(lambda setting, name, size: 0.005) is None
+
+
+def test_sizes_that_lose_with_many_channels_keep_the_default_ones():
+    found = composed(lambda setting, name, size: (0.1 if size > 1 << 21 else -0.1) if setting == MANY else 0.0)
+    assert found == (
+        ("NCCL_MIN_CTAS", 64),
+        ("TUNER_ROWS", "allgather,46341,2097152,ring,24,1,2;allreduce,46341,2097152,ring,24,1,2"),
+    )
+
+
+def test_each_size_has_the_fewest_channels_that_are_as_good():
+    def gain(setting, name, size):
+        return {SOME: 0.1, MANY: 0.102 if size < 1 << 24 else 0.2}.get(setting, 0.0) if name == "all_reduce" else 0.0
+
+    found = composed(gain, lambda setting, case: {"algorithm": "RING", "channels": 32 if setting == SOME else 24})
+    assert dict(found)["TUNER_ROWS"] == "allgather,46341,1518500249,ring,24,1,2;allreduce,46341,8388608,ring,32,1,2"
+
+
+def test_an_algorithm_that_is_better_at_small_sizes_has_rows_there():
+    found = composed(
+        lambda setting, name, size: 0.1 if setting == TREES and name == "all_reduce" and size < 1 << 21 else 0.0,
+        lambda setting, case: {"algorithm": "TREE" if setting == TREES else "RING", "channels": 8},
+    )
+    assert found == (("TUNER_ROWS", "allreduce,46341,2097152,tree,-1,1,2"),)
+
+
+def test_rows_are_not_guessed_where_the_log_names_no_channels():
+    assert (
+        composed(lambda setting, name, size: 0.1 if size > 1 << 21 and setting == MANY else 0.0, lambda *_: {}) is None
+    )
+
+
+def test_a_row_leaves_out_sizes_that_nobody_measured():
+    assert nccl_tuner._spans([64 << 10, 128 << 10, 1 << 30]) == [
+        (46341, 92681),
+        (92682, 185363),
+        (759250125, 1518500249),
+    ]

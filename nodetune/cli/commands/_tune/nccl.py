@@ -89,11 +89,12 @@ options = stack(
         help="Tune for this collective. May be repeated. Default: by objective.",
     ),
     click.option(
+        "--mix",
         "--profile",
-        "job_profile",
+        "mix",
         type=click.Path(path_type=Path, exists=True),
         metavar="FILE",
-        help="Take sizes and collectives from a job: JSON of NCCL's inspector, a file or a folder.",
+        help="Take sizes, collectives and their weights from a job: JSON of NCCL's inspector or NCCL's debug log, a file or a folder.",
     ),
     click.option("--multi-node", is_flag=True, help="Run NCCL across all hosts. Default: tune one host."),
     cli_options.gpus("Use only this GPU. May be repeated."),
@@ -111,7 +112,7 @@ options = stack(
     click.option(
         "--plugin",
         **cli_options.FOLDER,
-        help="Tune algorithms, and write a tuner plugin with its rows into this folder.",
+        help="Tune channels and algorithms by size, and write a tuner plugin with its rows into this folder.",
     ),
     click.option("--allow-busy", is_flag=True, help="Tune hosts whose GPUs are in use. Disturbs their jobs."),
 )
@@ -120,21 +121,21 @@ options = stack(
 @requests.command("nccl", NcclRequest)
 @options
 @_study.options
-def command(request: NcclRequest, job_profile: Path | None, output_format: str, output: Path | None) -> int:
+def command(request: NcclRequest, mix: Path | None, output_format: str, output: Path | None) -> int:
     """Find NCCL settings that are better than the hosts' own.
 
     \b
     nodetune tune nccl -i gpu001                           collectives and GEMMs at once, on one host
     nodetune tune nccl -i prod --multi-node --budget 1h    across all hosts
     nodetune tune nccl -i gpu001 --objective bandwidth     large messages alone
-    nodetune tune nccl -i gpu001 --profile inspector/      the sizes of a job
+    nodetune tune nccl -i gpu001 --mix inspector/          the calls of a job
     salloc -N2 --gpus-per-node=8 nodetune tune nccl --transport slurm --multi-node
 
     Changes nothing on a host: settings are given to processes of its own. All data and the kernel log are checked. The result
     is a proposal for a site file, or that nothing beats the default.
     Exit code: 0 for a decision, 2 usage, 3 if there is none, 130 after Ctrl-C.
     """
-    return _tuned(request, job_profile, output_format, output)
+    return _tuned(request, mix, output_format, output)
 
 
 def _bench(request: NcclRequest) -> NcclBench:
@@ -152,19 +153,23 @@ def _targets(request: NcclRequest) -> Sequence[Target]:
     return targets
 
 
-def _of_job(request: NcclRequest, job_profile: Path | None) -> NcclRequest:
-    """Return the request with the sizes and collectives of a job. Raise click.UsageError and UserError."""
-    if job_profile is None:
+def _of_job(request: NcclRequest, mix: Path | None) -> NcclRequest:
+    """Return the request with the sizes, collectives and weights of a job. Raise click.UsageError and UserError."""
+    if mix is None:
         return request
     if request.sizes:
-        raise click.UsageError("--profile and --sizes: keep one")
-    found = nccl_profile.read(job_profile)
-    return replace(request, sizes=found.sizes, collectives=request.collectives or found.collectives)
+        raise click.UsageError("--mix and --sizes: keep one")
+    found = nccl_profile.read(mix)
+    weights = {f"{name} {size}": weight for (name, size), weight in found.weights.items()}
+    names = request.collectives or found.collectives
+    if not any(name in names for name, _ in found.weights):
+        raise click.UsageError(f"--mix {mix}: the job has no {', '.join(names)} there: remove --collective")
+    return replace(request, sizes=found.sizes, collectives=names, weights=weights)
 
 
-def _tuned(request: NcclRequest, job_profile: Path | None, output_format: str, output: Path | None) -> int:
-    """Tune, and write the plugin if an algorithm was accepted. Return the exit code."""
-    request = _of_job(request, job_profile)
+def _tuned(request: NcclRequest, mix: Path | None, output_format: str, output: Path | None) -> int:
+    """Tune, and write the plugin if one by size was accepted. Return the exit code."""
+    request = _of_job(request, mix)
     made: list[NcclBench] = []
     if request.plugin:
         file_io.check((request.plugin if request.plugin.is_dir() else request.plugin.parent) / "plugin")
@@ -197,5 +202,4 @@ def _worth_telling(left_out: Mapping[str, str], request: NcclRequest) -> list[tu
 
 def plugin_written(folder: Path, found: NcclBench, setting: Setting) -> list[Path]:
     """Write the tuner plugin with the rows of a setting that was accepted. Return the files: none if it has no row."""
-    rows = nccl_tuner.rows(setting, found.wanted, found.survey)
-    return nccl_tuner.write(folder, rows, found.survey) if rows else []
+    return nccl_tuner.write(folder, setting, found.survey) if nccl_tuner.rows(setting) else []
