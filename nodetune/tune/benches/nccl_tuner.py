@@ -35,7 +35,7 @@ EQUAL = LEAST_GAIN
 RAISES = ("NCCL_MIN_CTAS", "NCCL_MIN_NCHANNELS")
 ALGORITHMS = ("tree", "ring", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat")
 WITH_CHANNELS, MOST_CHANNELS = ("ring", "tree"), 64
-"""What the plugin takes in a row."""
+"""The words of rows: the algorithms, those with channels, and the number of these at most."""
 
 HEADER = "# collective,min_bytes,max_bytes,algorithm,channels,nodes,ranks; -1: any, channels: NCCL's choice\n"
 STEPS = """NCCL {version}, measured on {nodes} of {gpus} GPUs. On every host of a job, the same files:
@@ -64,11 +64,13 @@ def best_by_size(
     parts = {case: key.rsplit(" ", 1) for case, key in keys.items()}
     cases = {case: (name, int(size)) for case, (name, size) in parts.items() if name in FUNCTIONS}
 
-    def of(given: Mapping[str, Any]) -> dict[Case, Any]:
-        return {cases[case]: value for case, value in given.items() if case in cases}
-
-    own = {setting: of(each) for setting, each in gains.items()}
-    ways = {trial.setting: of(trial.about.get("used", {})) for trial in made if trial.counts}
+    own = {
+        setting: {cases[case]: gain for case, gain in each.items() if case in cases} for setting, each in gains.items()
+    }
+    used = {trial.setting: trial.about.get("used", {}) for trial in made if trial.counts}
+    ways = {
+        setting: {cases[case]: way for case, way in each.items() if case in cases} for setting, each in used.items()
+    }
     return by_size(own, ways, f",{survey.nodes},{survey.gpus}")
 
 
