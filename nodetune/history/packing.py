@@ -24,5 +24,5 @@ def pack(series: Sequence[int], values: Sequence[int]) -> bytes:
 
 def unpack(packed: bytes) -> dict[int, int]:
     """Return series → value."""
-    gaps, values = json.loads(zlib.decompress(packed))
+    gaps, values = json.loads(zlib.decompress(packed).decode())
     return dict(zip(accumulate(gaps), values, strict=True))

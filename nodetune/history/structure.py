@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import marshal
-from collections.abc import Sequence
-from itertools import chain, compress, islice
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, compress, islice, repeat
+from operator import is_, itemgetter
 from typing import Any, NamedTuple
 
 from nodetune.api.model import Absent, Each, Fact, Unread, Value
@@ -58,11 +59,23 @@ class Structures:
     def __init__(self) -> None:
         self._plans: dict[tuple[Any, ...], _Plan] = {}
         self._places = 0
+        self._lasting: dict[str, _Lasting] = {}
 
     def sort(self, name: str, fact: Fact) -> Sorted:
         """Return a fact, sorted."""
         if kinds.of(name) == kinds.PASSING:
             return NOTHING
+        if type(fact) is Value and type(fact.value) is dict:
+            lasting = self._lasting.get(name)
+            if lasting is None:
+                if len(self._lasting) > MOST >> 5:  # a hostile fleet
+                    self._lasting.clear()
+                lasting = self._lasting[name] = _Lasting(name, fact.value)
+            if lasting.is_some:
+                return lasting.sorted(fact.value, lambda: self._sort(name, fact))
+        return self._sort(name, fact)
+
+    def _sort(self, name: str, fact: Fact) -> Sorted:
         structure, values = _flat(name, fact)
         plan = self._plans.get(structure)
         if plan is None:
@@ -71,6 +84,28 @@ class Structures:
                 self._plans, self._places = {}, len(values)
             plan = self._plans[structure] = _Plan(*structure)
         return plan.sort(values)
+
+
+class _Lasting:
+    """What is not passing of a fact with several items. A service that has started again has another process, and nothing else."""
+
+    def __init__(self, name: str, value: Mapping[str, Any]) -> None:
+        lasting = [key for key in value if kinds.of(f"{name}/{key}") != kinds.PASSING]
+        self._keys, self._of = tuple(value), itemgetter(*lasting) if lasting else None
+        self.is_some = len(lasting) < len(value) and bool(lasting)
+        self._known: dict[bytes, Sorted] = {}
+
+    def sorted(self, value: Mapping[str, Any], sort: Callable[[], Sorted]) -> Sorted:
+        """Return what `sort` makes of this value, or made of one that was the same but for what is passing."""
+        if tuple(value) != self._keys or not self._of:
+            return sort()
+        key = marshal.dumps(self._of(value), 2)
+        made = self._known.get(key)
+        if made is None:
+            made = sort()
+            if len(self._known) < FORMS:
+                self._known[key] = made
+        return made
 
 
 def _flat(name: str, fact: Fact) -> tuple[tuple[Any, ...], list[Any]]:
@@ -84,7 +119,7 @@ def _flat(name: str, fact: Fact) -> tuple[tuple[Any, ...], list[Any]]:
         structure.append(types)
         if dict not in types:
             return tuple(structure), every
-        below = [each for each in depth if type(each) is dict]
+        below = list(compress(depth, map(is_, types, repeat(dict))))
         sizes = tuple(map(len, below))
         below = list(filter(None, below))
         structure += sizes, tuple(chain.from_iterable(below))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import compress, repeat
-from operator import lt
+from operator import itemgetter, lt
 from typing import Any, NamedTuple
 
 from nodetune.foundation import by_key
@@ -97,7 +97,7 @@ class Writer:
         every = {look.shape for look in looks} - self._series.keys()
         self._names.number({leaf for shape in every for leaf in shape.leaves})
         for shape in every:
-            self._series[shape] = _Order([self._names.ids[leaf] for leaf in shape.leaves])
+            self._series[shape] = _Order(shape.leaves, self._names.ids)
 
     def _hosts(self, names: set[str]) -> dict[str, _Host]:
         found = {row[0]: _Host(*row[1:]) for row in self._db.rows_of(_HOSTS, sorted(names))}
@@ -180,12 +180,18 @@ class Writer:
         digest, fresh = self._known_parts(host.parts, look, rows)
         if host.packed is None:
             return pack(order.series, read), None, digest
-        values, before = dict(zip(order.series, read, strict=True)), unpack(host.packed)
+        before = unpack(host.packed)
         carry = {int(series): added for series, added in json.loads(host.carry).items()} if host.carry else {}
+        asked = {*order.lower(before, read), *carry}
+        if fresh or any(resets.is_serial(leaf) for leaf in changed):
+            asked.update(order.series)
+        if not asked:
+            return pack(order.series, read), None, digest
+        values = dict(zip(order.series, read, strict=True))
         moved: dict[int, int] = {}
         reasons: Counter[str] = Counter()
         here = _Parts(look.shape)
-        for series in _in_question(before, values, carry, changed, fresh):
+        for series in sorted(asked):
             leaf, was, added = self._names.names[series], before.get(series, 0), carry.get(series, 0)
             if series not in values and not here.listed(leaf):
                 moved[series] = was
@@ -222,31 +228,27 @@ class Writer:
         return self._parts[key]
 
 
-def _in_question(
-    before: Mapping[int, int],
-    values: Mapping[int, int],
-    carry: Mapping[int, int],
-    changed: set[str],
-    fresh: frozenset[str],
-) -> list[int]:
-    """Return the series whose stored value may not be just what was read."""
-    fell = compress(before, map(lt, map(values.get, before, repeat(0)), before.values()))
-    asked = {*fell, *carry}
-    if fresh or any(resets.is_serial(leaf) for leaf in changed):
-        asked |= values.keys()
-    return sorted(asked)
-
-
 class _Order:
-    """The series of a look's numbers in the order in which they are packed."""
+    """The series of a look's numbers in the order in which they are packed, and those of them that are counters."""
 
-    def __init__(self, series: Sequence[int]) -> None:
-        self._places = sorted(range(len(series)), key=series.__getitem__)
-        self.series = self.of(series)
+    def __init__(self, leaves: Sequence[str], ids: Mapping[str, int]) -> None:
+        ordered = sorted((ids[leaf], place, leaf) for place, leaf in enumerate(leaves))
+        self.of = _picked([place for _, place, _ in ordered])
+        self.series = [number for number, _, _ in ordered]
+        is_counter = [kinds.of(leaf) in kinds.COUNTERS for _, _, leaf in ordered]
+        self._counters, self._is_counter = list(compress(self.series, is_counter)), is_counter
+        self._every = frozenset(self.series)
 
-    def of(self, values: Sequence[int]) -> list[int]:
-        """Return values, which are in the order of the look, in this order."""
-        return [values[place] for place in self._places]
+    def lower(self, before: Mapping[int, int], read: Sequence[int]) -> set[int]:
+        """Return the counters that read less than before, and the series that were not read."""
+        was = map(before.get, self._counters, repeat(0))
+        fell = compress(self._counters, map(lt, compress(read, self._is_counter), was))
+        return {*fell, *(before.keys() - self._every)}
+
+
+def _picked(places: Sequence[int]) -> Callable[[Sequence[int]], Sequence[int]]:
+    """Return what returns the values at these places."""
+    return itemgetter(*places) if len(places) > 1 else lambda values: [values[place] for place in places]
 
 
 class _Parts:
