@@ -19,7 +19,7 @@ KIND = ("cpu.model", "gpu.names")
 MOST_KINDS = 32
 MOST_SHAPES = 1 << 12
 
-FIGURES = ("verify.", "watch.")
+FIGURES = ("verify.", "watch.", "tune.")
 """The beginnings of the leaves of figures."""
 
 
@@ -178,7 +178,7 @@ _NOTHING = Common((), ())
 def of_figures(host: str, at: int, figures: Mapping[str, float]) -> Look:
     """Return a look that holds only figures, in thousandths of their units: all else stays as it was.
 
-    `figures`: `verify.measurement.metric/subject` or `watch.figure/GPU` → value. One of 0 is kept as the smallest number,
+    `figures`: `verify.measurement.metric/subject`, `watch.figure/GPU` or `tune.subject.case/default` → value. One of 0 is kept as the smallest number,
     for 0 means that it was never measured.
     """
     leaves = tuple(sorted(figures))

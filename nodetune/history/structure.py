@@ -87,7 +87,7 @@ class Structures:
 
 
 class _Lasting:
-    """What is not passing of a fact with several items. A service that has started again has another process, and nothing else."""
+    """The items of a fact that are not passing. A service that has started again has another process, and nothing else."""
 
     def __init__(self, name: str, value: Mapping[str, Any]) -> None:
         lasting = [key for key in value if kinds.of(f"{name}/{key}") != kinds.PASSING]

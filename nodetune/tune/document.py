@@ -10,7 +10,7 @@ from typing import Any
 from nodetune.foundation import UserError, file_io, schemas, text
 from nodetune.foundation.json_document import head
 from nodetune.tune.confirm import CaseResult, Confirmation
-from nodetune.tune.model import Bench, Case
+from nodetune.tune.model import DEFAULT, Bench, Case
 from nodetune.tune.study import Outcome
 
 SCHEMA = "nodetune.tuning/1"
@@ -80,6 +80,18 @@ def stale(subject: str, fact: str, what: str, version: str, accept: Any, last: s
         "manual": f"Tune again (nodetune tune {subject}) and replace the proposal, or remove both from the site file.",
         "why": f"The result of nodetune tune {subject} is valid for {what} {version}: tune again.",
     }
+
+
+def medians(bench: Bench, outcome: Outcome) -> dict[str, float]:
+    """Return the figures of a tuning for the history: the median of each case, of the default and of the setting that was accepted."""
+    wanted = {"default": DEFAULT, **({"tuned": outcome.setting} if outcome.accepted else {})}
+    found: dict[str, float] = {}
+    for name, setting in wanted.items():
+        trials = [trial.values for _, trial in outcome.trials if trial.counts and trial.setting == setting]
+        for case in bench.cases:
+            if runs := [values[case.id] for values in trials if case.id in values]:
+                found[f"tune.{bench.subject}.{text.plain(case.id)}/{name}"] = statistics.median(runs)
+    return found
 
 
 def header(bench: Bench) -> dict[str, Any]:

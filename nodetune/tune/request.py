@@ -13,6 +13,7 @@ class StudyRequest:
     budget: float = 1200.0
     save: Path | None = None
     resume: bool = False
+    history: str = ""
 
     def file(self, subject: str) -> Path:
         """Return the file of the result."""

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import statistics
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from nodetune.cli import options, requests
 from nodetune.cli.commands._tune import _study
 from nodetune.cli.main import group
 from nodetune.foundation import UserError, paths
+from nodetune.history.history import History
 from nodetune.report.html import tuning
 from nodetune.tune import run as tune_run
 from nodetune.tune.benches.nccl_cases import NcclRequest
@@ -80,6 +82,18 @@ def test_an_accepted_tuning_saves_a_site_file_and_the_next_step():
     assert {"id": "site-channels", "nccl_conf": "NCCL_CHANNELS", "accept": 24, "set": 24} in site["add"]
     assert "nodetune plan --site tuning-nccl.site.yml" in result.stderr
     assert not Path("tuning-nccl.json.trials").exists()
+
+
+def test_the_history_keeps_the_figures_of_the_default_and_the_tuned():
+    _, result = tune("--history", "fleet.db", "--format", "json")
+    found = json.loads(result.stdout)
+    runs = [each["values"]["all_reduce 1 GiB"] for each in found["trials"] if not each["setting"]]
+    with History("fleet.db", make=False) as history:
+        assert history.hosts() == ["gpu001"]
+        leaves = [f"tune.nccl.all_reduce 1 GiB/{name}" for name in ("default", "tuned")]
+        before, after = ([each.high for each in points] for _, points in history.series_of("gpu001", leaves))
+    assert before == [round(1000 * statistics.median(runs))]
+    assert after > before
 
 
 @pytest.mark.parametrize("chosen", ["json", "html"])

@@ -31,6 +31,7 @@ options = stack(
         help="Result file. Default: tuning-SUBJECT.json. FILE.trials keeps the trials until the result is written.",
     ),
     cli_options.budget(StudyRequest.budget),
+    cli_options.history,
     verbosity.progress_option,
 )
 """The options that every subject has."""
