@@ -134,7 +134,7 @@ def part_of(trend):
     return trend.host, kind, subject.replace("mlx5_", "GPU")
 
 
-@benchmark(__doc__, hosts=25, days=45, deaths=4)
+@benchmark(__doc__, hosts=12, days=40, deaths=4)
 @click.argument("hosts", default=1000, type=COUNT)
 @click.argument("days", default=365, type=click.IntRange(min=30))
 @click.argument("deaths", default=40, type=COUNT)

@@ -23,6 +23,7 @@ SHAPES = {
     "fleet": {"fleet": "# of #; 0"},
     "guard_entry": {"guard_entry": "# ms, # ms; # ms"},
     "history_cost": {"history_cost": "# %, # %; #, # ms a host, # MB"},
+    "history_growth": {"history_growth": "# B, # ms; # GB"},
     "kubernetes_nodes": {"kubernetes_nodes": "20 of 20 in # s, at most # a second; # a node and minute"},
     "logins_beside_ansible": {
         "logins_cpu": "# ms; `ansible -m setup` # ×, a testinfra script of ten sysctls # ×",

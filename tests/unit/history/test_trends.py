@@ -1,6 +1,7 @@
 """What the detector names, and what it does not: driven through the history, a look a day."""
 
 import random
+from pathlib import Path
 
 import pytest
 
@@ -105,11 +106,11 @@ def test_a_trend_ends_with_the_exchange_of_its_part(history, look, counter, seri
 
 
 def test_a_machine_never_alarms_at_first_sight(history, look):
-    for name in ("h100-x2", "h200-x4"):
-        recorded = document.load(paths.bundled("facts/recorded") / f"{name}.json")
-        for at in (0, 900):
-            history.record([look(at, recorded.facts, name)])
-            assert history.daily(START + at) == []
+    folders = paths.bundled("facts/recorded"), Path(__file__).parents[2] / "data" / "corpus"
+    machines = {file.stem: document.load(file).facts for folder in folders for file in folder.glob("*.json")}
+    for at in (0, 900, DAY):
+        assert history.record([look(at, facts, name) for name, facts in machines.items()]).looks == len(machines) > 40
+        assert history.daily(START + at) == []
 
 
 def test_the_links_of_a_gpu_are_judged_together(history, look):
