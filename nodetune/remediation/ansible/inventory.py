@@ -95,7 +95,7 @@ class PlayInventory:
     def _pods(self) -> HostPods:
         from nodetune.remote.kubernetes.host_pod import HostPods  # only this transport needs it
 
-        return HostPods(self._options.cluster, self._seconds)
+        return HostPods(self._options.cluster, self._seconds, self._options.seconds)
 
     def close(self) -> None:
         """Remove what was made to reach the hosts."""

@@ -20,6 +20,8 @@ from nodetune.remote.login.deadline import Deadline
 
 OURS = {"app.kubernetes.io/name": "nodetune", "app.kubernetes.io/component": "fix"}
 START_SECONDS = 120.0
+"""How long a pod may take to start, unless sessions may take longer."""
+
 GRACE_SECONDS = 900
 """How long a command that is changing the host may go on after the end of the run: initramfs takes minutes."""
 
@@ -49,6 +51,7 @@ class HostPod:
     namespace: str
     context: str | None
     seconds: float
+    start_seconds: float = START_SECONDS
 
     @property
     def pods(self) -> str:
@@ -70,7 +73,7 @@ def manifest(wanted: HostPod) -> dict[str, Any]:
 
 def shell(wanted: HostPod, most: tuple[int, int, int]) -> HostShell:
     """Return a shell on the host, in the pod that is there or a new one. Raise UnreachableError, KubeconfigError."""
-    api, deadline = connected(wanted.context), Deadline(START_SECONDS)
+    api, deadline = connected(wanted.context), Deadline(wanted.start_seconds)
     try:
         if not _is_there(api, wanted):
             _make(api, wanted)
@@ -110,8 +113,9 @@ def _remove(api: Api, namespace: str, name: str, query: Mapping[str, str] | None
 class HostPods:
     """The pods of one play. None is made here: the connection to a host makes its own."""
 
-    def __init__(self, cluster: Cluster, seconds: float) -> None:
+    def __init__(self, cluster: Cluster, seconds: float, start_seconds: float) -> None:
         self._cluster, self._seconds, self._names = cluster, seconds, list[str]()
+        self._start_seconds = max(START_SECONDS, start_seconds)
 
     def variables(self, target: Target) -> dict[str, Any]:
         """Return the variables of Ansible's connection. Raise UnreachableError, KubeconfigError."""
@@ -121,7 +125,8 @@ class HostPods:
             self._cluster.image or self._image(target),
             self._cluster.namespace,
             self._cluster.context,
-            math.ceil(self._seconds) + START_SECONDS,
+            math.ceil(self._seconds) + self._start_seconds,
+            self._start_seconds,
         )
         self._names.append(wanted.name)
         given = {f"nodetune_pod_{name}": value for name, value in asdict(wanted).items() if value is not None}

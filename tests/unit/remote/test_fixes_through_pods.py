@@ -152,9 +152,10 @@ def test_a_pod_that_runs_is_used_and_one_that_has_ended_made_again(server):
 def test_a_play_takes_the_image_of_the_daemon_set_and_removes_its_pods(server):
     containers = [{"name": "reporter", "image": "other"}, {"name": "check", "image": "registry/own:1"}]
     server.refusals["GET .*/nodetune-a$"] = [(200, {"spec": {"containers": containers}})]
-    pods = host_pod.HostPods(Cluster(), 60.0)
+    pods = host_pod.HostPods(Cluster(), 60.0, 300.0)
     found = pods.variables(Target("gpu1", address="nodetune-a", connection="kubernetes"))
     assert (found["nodetune_pod_image"], found["nodetune_pod_node"]) == ("registry/own:1", "gpu1")
+    assert found["nodetune_pod_start_seconds"] == 300.0, "as long as a session may take"
     pods.close()
     assert server.requests[-1] == f"DELETE /api/v1/namespaces/nodetune/pods/{found['nodetune_pod_name']}"
 
