@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -48,7 +49,7 @@ class About:
 AGAINST_FORMATS = ("text", "json", "markdown")
 """The formats of a report on a scorecard."""
 
-FORMATS = ("text", "json", "html", "junit", "markdown", "prometheus", "lines", "csv")
+FORMATS = ("text", "json", "html", "junit", "markdown", "prometheus", "nfd", "lines", "csv")
 
 
 def writer(output_format: str, about: About) -> Write:
@@ -80,10 +81,9 @@ def writer(output_format: str, about: About) -> Write:
             from nodetune.report import prometheus
 
             return partial(prometheus.write, checks=about.checks)
-        case "lines":
-            from nodetune.report import lines
-
-            return lines.write
+        case "lines" | "nfd":
+            write: Write = import_module(f"nodetune.report.{output_format}").write
+            return write
     from nodetune.report import csv
 
     return partial(csv.write, checks=about.checks)

@@ -18,7 +18,7 @@ from nodetune.hosts.connection_options import ConnectionOptions
 if TYPE_CHECKING:
     from nodetune.audit.selection import Selection
 
-MANIFESTS = ("daemonset", "nrc", "npd", "dra", "fixes", "clear", "all")
+MANIFESTS = ("daemonset", "nrc", "npd", "dra", "alerts", "fixes", "clear", "all")
 DNS_NAME = "[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
 
 

@@ -1,6 +1,8 @@
 """The guard's manifests for Kubernetes, held to the schemas of Kubernetes without any field that it does not know."""
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import kubernetes_validate
@@ -138,3 +140,50 @@ def test_the_command_prints_what_kubectl_takes():
     assert kinds[0] == "Namespace"
     assert kinds[-3:] == ["ConfigMap", "NodeReadinessRule", "NodeReadinessRule"]
     assert "Job" not in kinds
+
+
+def _series(status, *nodes):
+    labels = 'condition="NodetuneGPUProblem",status="true",node='
+    return [{"series": f'kube_node_status_condition{{{labels}"{each}"}}', "values": f"{status}x30"} for each in nodes]
+
+
+def _pods(ready):
+    of = '{namespace="nodetune",daemonset="nodetune-node"}'
+    counts = {"desired_number_scheduled": 2, "number_ready": ready}
+    return [{"series": f"kube_daemonset_status_{name}{of}", "values": f"{n}x30"} for name, n in counts.items()]
+
+
+def _alerts(*firing):
+    """Return what to expect after 20 minutes: alert, and the labels of each that fires."""
+    every = {name: [] for name in ["NodetuneGPUProblem", "NodetuneGPUProblemOnManyNodes", "NodetuneGuardNotReady"]}
+    return [
+        {"eval_time": "20m", "alertname": name, "exp_alerts": [{"exp_labels": each} for each in labels]}
+        for name, labels in (every | dict(firing)).items()
+    ]
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed: apt install prometheus")
+def test_alerts_fire_for_a_bad_node_many_nodes_and_a_missing_guard(tmp_path):
+    (rule,) = made("alerts")
+    assert rule["kind"] == "PrometheusRule"
+    bare = [[{**each, "annotations": {}} for each in group["rules"]] for group in rule["spec"]["groups"]]
+    groups = [{"name": str(number), "rules": rules} for number, rules in enumerate(bare)]
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump({"groups": groups}))
+    bad = [("NodetuneGPUProblem", [{"severity": "critical", "node": name} for name in "abcd"])]
+    of = {"severity": "warning", "namespace": "nodetune", "daemonset": "nodetune-node"}
+    tests = [
+        {"input_series": [*_series(0, *"abcd"), *_pods(2)], "alert_rule_test": _alerts()},
+        {
+            "input_series": [*_series(1, "a"), *_series(0, *"bcde")],
+            "alert_rule_test": _alerts((bad[0][0], bad[0][1][:1])),
+        },
+        {
+            "input_series": _series(1, *"abcd"),
+            "alert_rule_test": _alerts(*bad, ("NodetuneGPUProblemOnManyNodes", [{"severity": "critical"}])),
+        },
+        {"input_series": _pods(1), "alert_rule_test": _alerts(("NodetuneGuardNotReady", [of]))},
+    ]
+    tests = [{"interval": "1m", **each} for each in tests]
+    (tmp_path / "tests.yml").write_text(yaml.safe_dump({"rule_files": ["rules.yml"], "tests": tests}))
+    done = subprocess.run(["promtool", "test", "rules", tmp_path / "tests.yml"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -16,8 +16,8 @@ from nodetune.guard.deploy.request import ManifestsRequest
     "--kind",
     **of(ManifestsRequest, "kind"),
     help="Guard as a DaemonSet; rules of the Node Readiness Controller (nrc); plugin of node-problem-detector (npd); device "
-    "taints (dra); an account that may apply fixes (fixes); a Job that removes the condition from all nodes (clear); all "
-    "but these two.",
+    "taints (dra); alerts for the Prometheus operator (alerts); an account that may apply fixes (fixes); a Job that removes "
+    "the condition from all nodes (clear); all but these three.",
 )
 @cli_options.judging
 @click.option(

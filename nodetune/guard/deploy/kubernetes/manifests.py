@@ -10,12 +10,12 @@ import yaml
 from nodetune.config import profile
 from nodetune.foundation.request import RequestError
 from nodetune.guard.deploy import policy
-from nodetune.guard.deploy.kubernetes import access, pods, rules
+from nodetune.guard.deploy.kubernetes import access, alerts, pods, rules
 from nodetune.guard.deploy.request import ManifestsRequest
 from nodetune.guard.node.condition import ALL
 
 Object = dict[str, Any]
-LEFT_OUT = (("clear", "all"), ("fixes", "all"))
+LEFT_OUT = (("clear", "all"), ("fixes", "all"), ("alerts", "all"))
 """Kinds that only their own name prints."""
 
 
@@ -28,6 +28,7 @@ def text(request: ManifestsRequest) -> str:
         "npd": detector,
         "nrc": readiness,
         "dra": device_taints,
+        "alerts": alert_rules,
     }
     kinds = [kind for kind in made if request.kind in (kind, "all") and (kind, request.kind) not in LEFT_OUT]
     if request.kind == "all" and not request.device:
@@ -102,6 +103,10 @@ def clear(request: ManifestsRequest) -> list[Object]:
 def fixes(_request: ManifestsRequest) -> list[Object]:
     """Return an account that may apply fixes, for a controller that has no administrator's credential."""
     return access.fixing(access.NAMESPACE)
+
+
+def alert_rules(_request: ManifestsRequest) -> list[Object]:
+    return [alerts.rule(access.NAMESPACE)]
 
 
 def detector(_request: ManifestsRequest) -> list[Object]:

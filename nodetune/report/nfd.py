@@ -1,0 +1,39 @@
+"""An audit as NodeFeature objects of Node Feature Discovery (NFD), which labels the nodes: one for each host that was reached.
+
+https://kubernetes-sigs.github.io/node-feature-discovery/stable/usage/custom-resources.html
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import TextIO
+
+from nodetune.api.model import SEVERITIES, HostResult
+from nodetune.audit.summary import compliant
+
+PREFIX = "feature.node.kubernetes.io/nodetune-"
+NODE = "nfd.node.kubernetes.io/node-name"
+NONE = "none"
+NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
+"""Of a node; it is also the value of a label."""
+
+
+def write(results: Iterable[HostResult], stream: TextIO) -> None:
+    """Write a list in JSON, which kubectl takes. Hosts that cannot be nodes by their names are left out."""
+    items = [_feature(each) for each in results if each.state == "ok" and NODE_NAME.fullmatch(each.host)]
+    json.dump({"apiVersion": "v1", "kind": "List", "items": items}, stream, indent=1)
+    stream.write("\n")
+
+
+def _feature(result: HostResult) -> dict[str, object]:
+    failing = {found.severity for found in result.findings if found.status == "fail"}
+    worst = next((severity for severity in reversed(SEVERITIES) if severity in failing), NONE)
+    labels = {"compliant": str(compliant(result)).lower(), "worst-finding": worst}
+    return {
+        "apiVersion": "nfd.k8s-sigs.io/v1alpha1",
+        "kind": "NodeFeature",
+        "metadata": {"name": f"nodetune-{result.host}", "labels": {NODE: result.host}},
+        "spec": {"labels": {PREFIX + name: value for name, value in labels.items()}},
+    }
