@@ -79,10 +79,9 @@ class Node(Lab):
         """Run a pod with a controller, and a budget that keeps so many of it."""
         labels = {"app": "web"}
         container = {"name": "web", "image": IMAGE}
-        spec = {"nodeName": self.node, "terminationGracePeriodSeconds": 0, "containers": [container]}
+        spec = {"hostNetwork": True, "terminationGracePeriodSeconds": 0, "containers": [container]}
         web = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}}
         sets = f"/apis/apps/v1/namespaces/{self.namespace}/replicasets"
-        spec["nodeName"] = ""
         self.api.request("POST", sets, {"metadata": {"name": "web"}, "spec": {"replicas": 1, **web}})
         budget = {"metadata": {"name": "web"}, "spec": {"minAvailable": kept, "selector": {"matchLabels": labels}}}
         budgets = f"/apis/policy/v1/namespaces/{self.namespace}/poddisruptionbudgets"
