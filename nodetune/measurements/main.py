@@ -18,10 +18,9 @@ import signal
 import sys
 import time
 
-from nodetune.onhost import one_reader
+from nodetune.onhost import one_reader, protocol
 from nodetune.onhost.worker import prctl
 from . import other_load, temporary, worker
-from . import report as reporting
 
 MARK = "ntverify:"
 TURN_SECONDS = 3.0
@@ -179,7 +178,7 @@ class Supervisor:
             elif message["number"] > self._number and len(self._early) < MOST_KEPT:
                 self._early.append(message)
         elif "gone" in event:
-            self._gone.append({"from": event["gone"], "topic": reporting.ENDED, "data": "this host has gone"})
+            self._gone.append({"from": event["gone"], "topic": protocol.ENDED, "data": "this host has gone"})
             running.tell(self._gone[-1])
 
     def _is_for_us(self, event):
@@ -195,7 +194,7 @@ class Supervisor:
 
     def _tell_ended(self, reason):
         if len(self._group["hosts"]) > 1:
-            self._tell(reporting.ENDED, reason)
+            self._tell(protocol.ENDED, reason)
 
     def _tell(self, topic, data):
         told = {"number": self._number, "from": self._group["self"], "topic": topic, "data": data}

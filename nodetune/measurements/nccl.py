@@ -27,6 +27,7 @@ measure instead, on one node).
 
 import time
 
+from nodetune.onhost import protocol
 from . import nccl_ops, nccl_rank, nccl_results, nccl_sizes, nccl_team
 from . import report as reporting
 
@@ -254,7 +255,7 @@ class Others:
     def check(self):
         """Raise the error of another host as soon as its part has ended too early."""
         for index in list(self._at_work):
-            why = self._told(reporting.ENDED, index)
+            why = self._told(protocol.ENDED, index)
             if why is not None:
                 self._at_work.remove(index)
                 if not self._told(DONE, index):

@@ -7,11 +7,7 @@ import select
 import threading
 import time
 
-from nodetune.onhost import files
-
-ENDED = "(ended)"
-"""The topic of the message that a host has ended its part of a measurement, with the reason: a text, or {"skip": text}
-if it lacks something to measure with. The first counts."""
+from nodetune.onhost import files, protocol
 
 BEGIN = "(begin)"
 """The topic of the supervisor's message that a measurement begins: [its name, its options, seconds]."""
@@ -150,7 +146,7 @@ class Report:
 
     def _check_ended(self, sender):
         """Raise SkipError or MeasurementError if the awaited host (every other, if any would do) will send no more."""
-        why = {each["from"]: each["data"] for each in reversed(self._heard) if each["topic"] == ENDED}
+        why = {each["from"]: each["data"] for each in reversed(self._heard) if each["topic"] == protocol.ENDED}
         if sender in why or (sender is None and len(why) >= len(self.hosts) - 1 > 0):
             index = sender if sender is not None else sorted(why)[0]
             raise ended(self._name(index), why[index])

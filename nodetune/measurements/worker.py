@@ -7,7 +7,7 @@ import re
 import signal
 import time
 
-from nodetune.onhost import one_reader, worker
+from nodetune.onhost import one_reader, protocol, worker
 from . import kernel_files
 from . import report as reporting
 
@@ -169,7 +169,7 @@ def _measure(name, options, report):
 def _without(report, kind, reason):
     report.without(kind, reason, None, None)
     if len(report.hosts) > 1:
-        report.tell(reporting.ENDED, {"skip": reason} if kind == "skip" else reason)
+        report.tell(protocol.ENDED, {"skip": reason} if kind == "skip" else reason)
 
 
 def where(problem):

@@ -23,6 +23,10 @@ MOST_VALUES = 500000
 TOGETHER = 4
 """All messages of one host together may be this many times as large."""
 
+ENDED = "(ended)"
+"""The topic of the message that a host has ended its part of a measurement, with the reason: a text, or {"skip": text}
+if it lacks something to measure with. The first counts."""
+
 KEPT_NOISE = 2000
 LONGEST_LINE = LONGEST + 200
 

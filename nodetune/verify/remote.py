@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -10,21 +9,12 @@ from typing import Any
 
 from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
 from nodetune.hosts.target import Target
-from nodetune.measurements.report import ENDED
-from nodetune.remote import payload
+from nodetune.remote import group_messages, payload
 from nodetune.remote.live_pool import Ended, LivePool
 from nodetune.verify import catalogue, figures
 
 ENDING_SECONDS = 12.0
 """Seconds after each measurement's deadline for a killed process to disappear."""
-
-LONGEST_MESSAGE = 1 << 20
-"""Limit for a host's message to the others, as JSON. A real one has a thousandth of that."""
-
-DEEPEST_MESSAGE = 12
-LAST_NUMBER = 10_000
-LONGEST_TOPIC = 200
-TOO_LARGE = "its message to the other hosts is too large or nested too deeply"
 
 Plan = Mapping[str, Any]
 
@@ -53,7 +43,7 @@ def measure(
     try:
         for target, event in events:
             others = [name for name in plans[target.name]["group"]["hosts"] if name != target.name]
-            for told in relayed(event, plans[target.name]):
+            for told in group_messages.relayed(event, plans[target.name]["group"]["self"]):
                 for other in others:
                     hall.say(other, told)
             for each in [event] if isinstance(event, Ended) else safe(event, plans[target.name]):
@@ -113,42 +103,6 @@ def longest(plans: Iterable[Plan], session_options: SessionOptions) -> float:
     """Return the deadline for a whole host: an upper limit; each measurement has its own deadline."""
     spans = [sum(float(each["seconds"]) + ENDING_SECONDS for each in plan["measurements"]) for plan in plans]
     return session_options.seconds + max(spans, default=0.0)
-
-
-def relayed(event: Mapping[str, Any] | Ended, plan: Plan) -> list[dict[str, Any]]:
-    """Return the part of a host's event that the other hosts of the group receive."""
-    if isinstance(event, Ended):
-        return [{"gone": plan["group"]["self"]}]
-    told = event.get("tell")
-    if not isinstance(told, dict) or not _is_number(told.get("number")) or not _is_topic(told.get("topic")):
-        return []
-    message = {"number": told["number"], "topic": told["topic"], "data": told.get("data")}
-    if not _is_bounded(message["data"]):
-        message = {**message, "topic": ENDED, "data": TOO_LARGE}
-    return [{"told": {**message, "from": plan["group"]["self"]}}]
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) is int and 0 <= value < LAST_NUMBER
-
-
-def _is_topic(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= LONGEST_TOPIC
-
-
-def _is_bounded(data: Any) -> bool:
-    """Return whether other hosts may receive it: its size and depth must be harmless to write and to read."""
-    level = [data]
-    for _ in range(DEEPEST_MESSAGE):
-        level = [part for each in level if isinstance(each, dict | list) for part in _parts(each)]
-    try:
-        return not level and len(json.dumps(data)) <= LONGEST_MESSAGE
-    except ValueError:  # a number of more digits than Python writes
-        return False
-
-
-def _parts(data: Mapping[str, Any] | Sequence[Any]) -> Iterable[Any]:
-    return data.values() if isinstance(data, Mapping) else data
 
 
 def safe(event: Mapping[str, Any], plan: Plan) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nodetune.hosts.target import UnreachableError
-from nodetune.onhost import protocol
+from nodetune.remote import group_messages
 from nodetune.remote.live_pool import Ended
 from nodetune.remote.slurm import srun
 from nodetune.remote.slurm.srun import Told
@@ -18,11 +18,10 @@ class MeasuringStep(srun.SrunStep):
     """A measuring srun. It yields (number of the task, event)."""
 
     def __init__(self, process: subprocess.Popen[bytes], plan: remote.Plan, script: bytes, nonce: str) -> None:
-        super().__init__(process, plan["hosts"], nonce, protocol.event)
+        super().__init__(process, plan["hosts"], nonce)
         self._names: list[str] = plan["hosts"]
         self._plans = [plan["plans"][number] for number in plan["of"]]
         self._of: list[int] = plan["of"]
-        self._nonce = nonce
         self.to_send = script
 
     def hear(self, number: int, event: Mapping[str, Any]) -> Told:
@@ -38,9 +37,8 @@ class MeasuringStep(srun.SrunStep):
         plan = self._plans[number]
         if plan["group"]:
             hosts = plan["group"]["hosts"]
-            place = {"group": {"self": hosts.index(self._names[number])}}
-            for told in remote.relayed(event, place):
-                self.to_send += protocol.encode_event({**told, "plan": self._of[number]}, self._nonce)
+            for told in group_messages.relayed(event, hosts.index(self._names[number])):
+                self.send({**told, "plan": self._of[number]})
 
     def lost(self, number: int, problem: UnreachableError) -> Told:
         yield from self._end(number, problem)

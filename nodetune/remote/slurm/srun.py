@@ -59,12 +59,17 @@ class SrunStep:
     """
 
     def __init__(
-        self, process: subprocess.Popen[bytes], hosts: Sequence[str] | None, nonce: str, read: Callable[[bytes], Any]
+        self,
+        process: subprocess.Popen[bytes],
+        hosts: Sequence[str] | None,
+        nonce: str,
+        read: Callable[[bytes], Any] = protocol.event,
     ) -> None:
         self._process = process
         self.hosts = hosts
         """The node of each task, in order; None while unknown."""
         self.to_send = b""
+        self._nonce = nonce
         self._decoders: defaultdict[int, Any] = defaultdict(lambda: protocol.Decoder(nonce, read))
         self._heard: defaultdict[int, int] = defaultdict(int)
         self._rest = b""
@@ -87,6 +92,10 @@ class SrunStep:
     def lost(self, number: int, problem: UnreachableError) -> Told:
         """Handle a task that has ended or never began."""
         raise NotImplementedError
+
+    def send(self, event: Mapping[str, Any]) -> None:
+        """Send an event to all tasks."""
+        self.to_send += protocol.encode_event(event, self._nonce)
 
     def hear_unlabelled(self, line: bytes) -> None:
         """Handle a line that belongs to no task."""

@@ -17,6 +17,7 @@ from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
 from nodetune.hosts.target import Target
 from nodetune.measurements import pairs, rdma, tcp, tool
 from nodetune.measurements import report as reporting
+from nodetune.onhost import protocol
 from nodetune.remote import payload
 from nodetune.verify import remote
 from tests.support.verifying import alive, gone, planted
@@ -79,7 +80,7 @@ def test_seconds_of_iperf3_that_do_not_count_are_left_out():
 def test_the_first_reason_for_which_a_host_ended_counts():
     here, there = os.pipe()
     for why in ({"skip": "no iperf3 here"}, "its process ended"):
-        os.write(there, json.dumps({"from": 1, "topic": reporting.ENDED, "data": why}).encode() + b"\n")
+        os.write(there, json.dumps({"from": 1, "topic": protocol.ENDED, "data": why}).encode() + b"\n")
     report = reporting.Report("tcp", there, here, {"hosts": ["a", "b"], "self": 0})
     with pytest.raises(reporting.SkipError, match="b: no iperf3 here"):
         report.hear("word", 5, 1)
