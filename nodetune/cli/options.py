@@ -51,18 +51,6 @@ PLAIN = (".log", ".out")
 """Endings that ask for no format."""
 
 
-def budget(seconds: float) -> Callable[..., Any]:
-    """Return the option `--budget` with a request's default, which is in whole minutes."""
-    return click.option(
-        "--budget",
-        default=f"{seconds / 60:.0f}m",
-        show_default=True,
-        callback=span,
-        metavar="TIME",
-        help="Maximum time to measure (90s, 20m, 2h).",
-    )
-
-
 class _Place(settings.Setting):
     def locate(self, folder: Path, value: str) -> str:
         """Return a URL as it is, and a path of a file in this folder."""
@@ -184,44 +172,6 @@ def site_file(paths: tuple[Path, ...]) -> profile.Overlay | None:
 
 # site files are read before a password is asked
 requests.BUILT |= {"selection": SelectionOptions, "connection": HostOptions}
-
-
-nccl = click.option("--nccl", default="", metavar="PATH", help="Path of libnccl.so.2 on the hosts.")
-
-
-def gpus(told: str) -> Callable[[Any], Any]:
-    """Return --gpu with this help."""
-    number = click.IntRange(0, 1023)
-    return click.option(
-        "--gpu", "gpus", type=number, multiple=True, callback=requests.sorted_numbers, metavar="N", help=told
-    )
-
-
-def known_measurements(_context: click.Context, _parameter: click.Parameter, typed: tuple[str, ...]) -> tuple[str, ...]:
-    """Return known measurements, each once. Raise click.UsageError."""
-    from nodetune.verify import remote  # most commands measure nothing
-
-    known = remote.names() if typed else ()
-    for name in typed:
-        if name not in known:
-            raise click.UsageError(f"unknown measurement {text.plain(name)}: choose from {', '.join(known)}")
-    return tuple(dict.fromkeys(typed))
-
-
-def only(told: str) -> Callable[[Any], Any]:
-    """Return --only with this help."""
-    return click.option("--only", multiple=True, is_eager=True, callback=known_measurements, metavar="NAME", help=told)
-
-
-def load_seconds(request: type[Any]) -> Callable[[Any], Any]:
-    """Return --load-seconds with the default and the range of a request."""
-    told = "Run all GPUs under load for this time, and watch clocks, power and temperature."
-    return click.option("--load-seconds", **of(request, "load_seconds"), metavar="N", help=told)
-
-
-def environment(told: str) -> Callable[[Any], Any]:
-    """Return --env with this help."""
-    return click.option("--env", multiple=True, callback=requests.environment, metavar="NAME=VALUE", help=told)
 
 
 def _saved(_context: click.Context, _parameter: click.Parameter, typed: Path | None) -> Path | None:

@@ -22,7 +22,6 @@ VARIABLE = "NODETUNE_CONFIG"
 """Names a file to read instead of those; empty: none."""
 
 LARGEST = 1 << 20
-NEAR = 0.8
 _STORED = "nodetune.settings"
 
 
@@ -154,7 +153,8 @@ def of_files(ctx: click.Context) -> Mapping[str, Given]:
     if found is None:
         found = {}
         try:
-            _near_variables()
+            if others := [name for name in os.environ if name.startswith("NODETUNE_") and name != VARIABLE]:
+                import_module("nodetune.cli.known_settings").name_near(others)
             found = {key: given for path in reversed(files()) for key, given in _read(path).items()}
         except SettingsError:
             if not ctx.resilient_parsing:
@@ -292,16 +292,3 @@ def _located(known: Setting, path: Path, value: str) -> str:
         with suppress(RuntimeError):
             return str(Path(value).expanduser())
     return value if path.parent == Path() else known.locate(path.parent.absolute(), value)
-
-
-def _near_variables() -> None:
-    """Name variables of the environment that nearly are those of a setting."""
-    others = [name for name in os.environ if name.startswith("NODETUNE_") and name != VARIABLE]
-    variables = {each.envvar for each in known().values()} | {VARIABLE} if others else set[str]()
-    names = {name.removeprefix("NODETUNE_"): name for name in variables}
-    for other in sorted(name for name in others if name not in variables):
-        from difflib import get_close_matches
-
-        near = get_close_matches(other.removeprefix("NODETUNE_"), names, 1, NEAR)
-        if near:
-            click.echo(f"nodetune: {text.plain(other, 60)} is not a setting: did you mean {names[near[0]]}?", err=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import change_options, host_options, requests, settings, verbosity
+from nodetune.cli import change_options, host_options, measuring_options, requests, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
 from nodetune.cli.terminal import Terminal
@@ -36,8 +36,8 @@ _files = cli_options.stack(
 @host_options.one_host
 @cli_options.judging
 @_files
-@cli_options.only("Measure only this, and the load, instead of the quick suite. May be repeated.")
-@cli_options.load_seconds(ReadmitRequest)
+@measuring_options.only("Measure only this, and the load, instead of the quick suite. May be repeated.")
+@measuring_options.load_seconds(ReadmitRequest)
 @click.option(
     "--with",
     "neighbours",

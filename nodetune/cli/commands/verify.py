@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import deprecated, requests, verbosity
+from nodetune.cli import deprecated, measuring_options, requests, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.requests import of
 from nodetune.foundation import text
@@ -22,7 +22,7 @@ def _suite(context: click.Context, _parameter: click.Parameter, typed: str | Non
 
 def _required(context: click.Context, parameter: click.Parameter, typed: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names in lists with commas. Raise click.UsageError."""
-    return cli_options.known_measurements(
+    return measuring_options.known_measurements(
         context, parameter, tuple(name.strip() for each in typed for name in each.split(","))
     )
 
@@ -52,7 +52,7 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
     callback=_suite,
     help="Measurements to run. Default: quick; full with --only.",
 )
-@cli_options.only("Run only this measurement of the suite. May be repeated.")
+@measuring_options.only("Run only this measurement of the suite. May be repeated.")
 @click.option(
     "--require",
     multiple=True,
@@ -68,7 +68,7 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
     callback=_list,
     help="List the measurements, with the suite or option that runs each, and exit.",
 )
-@cli_options.gpus("Measure only this GPU. May be repeated.")
+@measuring_options.gpus("Measure only this GPU. May be repeated.")
 @click.option(
     "--disk",
     default="",
@@ -95,10 +95,10 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
 @click.option(
     "--multi-node", is_flag=True, help="Run NCCL, and disk_hosts, across all hosts instead of within each host."
 )
-@cli_options.load_seconds(SuiteRequest)
-@cli_options.nccl
+@measuring_options.load_seconds(SuiteRequest)
+@measuring_options.nccl
 @click.option("--nccl-tests", default="", metavar="DIR", help="Folder on the hosts with nccl-tests binaries to use.")
-@cli_options.environment("Set an environment variable for the measurements, such as NCCL_…")
+@measuring_options.environment("Set an environment variable for the measurements, such as NCCL_…")
 @click.option(
     "--repeat",
     **of(SuiteRequest, "repeat"),

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
+from nodetune.cli import measuring_options, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.cli import verbosity
 from nodetune.cli.requests import stack
 from nodetune.cli.terminal import Terminal
 from nodetune.foundation import json_document, text
@@ -30,7 +30,7 @@ options = stack(
         **cli_options.FILE,
         help="Result file. Default: tuning-SUBJECT.json. FILE.trials keeps the trials until the result is written.",
     ),
-    cli_options.budget(StudyRequest.budget),
+    measuring_options.budget(StudyRequest.budget),
     cli_options.history,
     verbosity.progress_option,
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import options, requests, verbosity
+from nodetune.cli import measuring_options, options, requests, verbosity
 from nodetune.foundation import text
 from nodetune.remote.selected_hosts import selected_hosts
 from nodetune.tune.benches.nccl import NcclBench
@@ -18,8 +18,8 @@ from nodetune.verify.verify_hosts import measure_by
 @requests.command("check", CheckRequest)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @options.hosts_or_nodes
-@options.budget(CheckRequest.budget)
-@options.nccl
+@measuring_options.budget(CheckRequest.budget)
+@measuring_options.nccl
 @click.option("--allow-busy", is_flag=True, help="Measure on hosts whose GPUs are in use. Disturbs their jobs.")
 def command(request: CheckRequest) -> int:
     """Check that a setting of a tuning still pays, on fresh runs against the default.

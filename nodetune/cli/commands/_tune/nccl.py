@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
+from nodetune.cli import measuring_options, requests, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.cli import requests, verbosity
 from nodetune.cli.commands._tune import _study
 from nodetune.cli.requests import of, stack
 from nodetune.config import quantities
@@ -97,10 +97,10 @@ options = stack(
         help="Take sizes, collectives and their weights from a job: JSON of NCCL's inspector or NCCL's debug log, a file or a folder.",
     ),
     click.option("--multi-node", is_flag=True, help="Run NCCL across all hosts. Default: tune one host."),
-    cli_options.gpus("Use only this GPU. May be repeated."),
+    measuring_options.gpus("Use only this GPU. May be repeated."),
     click.option("--dtype", **of(NcclRequest, "dtype"), help="Type of the data."),
-    cli_options.nccl,
-    cli_options.environment("Set an environment variable in every trial, and do not tune it."),
+    measuring_options.nccl,
+    measuring_options.environment("Set an environment variable in every trial, and do not tune it."),
     click.option(
         "--parameter",
         "only",
