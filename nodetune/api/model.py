@@ -32,6 +32,10 @@ Checks, JSON documents and run records use these values. The command line and re
 """
 
 
+FREE = DISRUPTIONS[:2]
+"""Disruptions that disturb no running work: everything above needs idle GPUs."""
+
+
 def disruption_name(value: str) -> str:
     """Return the name of a disruption on the command line and in reports: `idle-gpu` for `idle GPU`."""
     return value.replace(" ", "-").lower()

@@ -126,7 +126,7 @@ def _named(findings: Iterable[Finding], facts: HostFacts) -> tuple[Device, ...]:
     about = [found for found in findings if found.subjects and found.status in ("fail", "waived")]
     if not about:
         return ()
-    from nodetune.api import devices  # most hosts have no finding about a device
+    from nodetune.audit import devices  # most hosts have no finding about a device
 
     return devices.named(about, facts)
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from nodetune import checks
 from nodetune.api import predicates
 from nodetune.api.model import Check, disruption_name
 from nodetune.checks import fleet_comparisons
@@ -60,6 +61,31 @@ def explain(check: Check) -> Explanation:
     parts = re.split(rf"^({pattern}):", check.doc, flags=re.MULTILINE)
     sections = {head: " ".join(body.split()) for head, body in zip(parts[1::2], parts[2::2], strict=True)}
     return Explanation(check.title, sections)
+
+
+def comparisons() -> list[Check]:
+    """Return the comparisons over a fleet as checks."""
+    return [each.as_check() for each in fleet_comparisons.every().values()]
+
+
+def area(check_id: str) -> str:
+    """Return the area of a check or comparison that comes with nodetune; `site` for those of a site."""
+    if fleet_comparisons.is_fleet(check_id):
+        return fleet_comparisons.AREA
+    return checks.catalogue().get(check_id, "site.").split(".")[-2]
+
+
+def severity(check_id: str) -> str:
+    """Return the severity of a check or comparison as it comes with nodetune; empty for those of a site."""
+    if check_id in checks.catalogue():
+        return checks.load(check_id).severity
+    compared = fleet_comparisons.every().get(check_id)
+    return compared.severity if compared else ""
+
+
+def confirmed_by(comparison: str) -> str:
+    """Return the command that confirms what a comparison found."""
+    return fleet_comparisons.every()[comparison].confirm
 
 
 def wanted(check: Check) -> str:

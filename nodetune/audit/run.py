@@ -91,6 +91,16 @@ def probed(
         return _taken("facts", (each(result) for result in running), targets, show)
 
 
+def selected_with_facts(
+    selection: Selection, connection: ConnectionOptions, show: Show
+) -> tuple[list[Target], list[HostResult]]:
+    """Return the hosts that the options select, and their audit with facts. Raise InventoryError."""
+    from nodetune.remote.selected_hosts import selected_hosts
+
+    targets = selected_hosts(connection, show.detail)
+    return targets, with_facts(targets, selection, connection, show)
+
+
 def with_facts(
     targets: list[Target], selection: Selection, connection: ConnectionOptions, show: Show
 ) -> list[HostResult]:

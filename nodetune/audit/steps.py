@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable
 
 from nodetune.api.device import Device
-from nodetune.api.devices import ADDRESS, Names
 from nodetune.api.model import Finding, HostResult
+from nodetune.audit.devices import ADDRESS, Names
 
 SAFE = re.compile(r"[\w./:@+-]+")
 """The characters that a host may put into a command that a user pastes."""

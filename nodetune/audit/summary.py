@@ -193,7 +193,7 @@ def _place_of(devices: tuple[Device, ...]) -> Callable[[str], str]:
     """Return the function from a subject to a text that is the same for all names of its device."""
     if not devices:
         return str
-    from nodetune.api.devices import Names  # most hosts have no finding about a device
+    from nodetune.audit.devices import Names  # most hosts have no finding about a device
 
     return Names(devices).key
 
@@ -202,7 +202,7 @@ def observed(result: HostResult, found: Finding, subjects: Mapping[str, str] | N
     """Return what was observed on a host (at these subjects only), each device by all its names."""
     if not result.devices:
         return found.observed if subjects is None else text.folded(subjects)
-    from nodetune.api import devices  # most hosts have no finding about a device
+    from nodetune.audit import devices  # most hosts have no finding about a device
 
     seen = found.subjects if subjects is None else subjects
     return text.plain(devices.folded(seen, result.devices, found.repair), LONGEST) if seen else found.observed

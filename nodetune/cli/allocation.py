@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from nodetune.cli import settings
-from nodetune.hosts import nodeset, patterns
+from nodetune.foundation import nodeset
+from nodetune.hosts import patterns
 from nodetune.remote.slurm import sinfo
 
 

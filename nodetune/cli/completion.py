@@ -48,17 +48,16 @@ def _limit() -> Iterator[None]:
 
 def _ids(_context: click.Context) -> list[str]:
     from nodetune import checks
-    from nodetune.checks import fleet_comparisons
+    from nodetune.audit import explain
 
-    return [*checks.catalogue(), *fleet_comparisons.every()]
+    return [*checks.catalogue(), *(each.id for each in explain.comparisons())]
 
 
 def _ids_and_areas(context: click.Context) -> list[str]:
-    from nodetune import checks
-    from nodetune.checks import fleet_comparisons
+    from nodetune.audit import explain
 
-    areas = {module.split(".")[-2] for module in checks.catalogue().values()}
-    return [*sorted({*areas, fleet_comparisons.AREA}), *_ids(context)]
+    ids = _ids(context)
+    return [*sorted(set(map(explain.area, ids))), *ids]
 
 
 def _bundled(pattern: str) -> list[str]:

@@ -12,9 +12,8 @@ from typing import Any
 
 from nodetune.api.model import SEVERITIES
 from nodetune.cli import last_results
-from nodetune.foundation import paths, text
+from nodetune.foundation import nodeset, paths, text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, TOO_SLOW
-from nodetune.hosts import nodeset
 from nodetune.remediation.runs import record
 from nodetune.remediation.runs.files import RunError
 from nodetune.remediation.runs.record import DONE, RUNNING, Run

@@ -13,9 +13,8 @@ from nodetune.api import predicates
 from nodetune.api.model import Check
 from nodetune.config import profile, site, site_checks, site_file, waivers
 from nodetune.config.overlay import Overlay, Rank
-from nodetune.foundation import text, yaml_lines
+from nodetune.foundation import nodeset, text, yaml_lines
 from nodetune.foundation.yaml_lines import FileError, LocatedYaml
-from nodetune.hosts import nodeset
 
 NUMBERS = ("sysctl", "limit", "lustre_param", "nfs_option", "block_queue", "cpufreq")
 """Remedies that write a number in the form in which its check reads it."""

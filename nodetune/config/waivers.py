@@ -46,7 +46,7 @@ def read(pattern: str) -> tuple[frozenset[str], tuple[str, ...]]:
 
     Raise ValueError for anything else: it would silently waive nothing.
     """
-    from nodetune.hosts import nodeset  # here: ClusterShell takes 10 ms, and few runs have waivers
+    from nodetune.foundation import nodeset  # here: ClusterShell takes 10 ms, and few runs have waivers
 
     parts = [part.strip() for part in re.split(r",(?![^\[]*\])", pattern) if part.strip()]
     for part in parts:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from nodetune.foundation import UserError, text
-from nodetune.hosts import nodeset
+from nodetune.foundation import UserError, nodeset, text
 
 _PART = re.compile(r"(?:[^,\[\]]|\[[^\]]*\]?|\])+")
 _SUBSCRIPT = re.compile(r"(.+)\[(?:(-?\d+)|(\d+):(\d*))\]")

@@ -101,11 +101,8 @@ def _lacks(findings: Iterable[Finding], fixable: Container[str]) -> bool:
 
 def prepare(request: ApplyRequest, show: Show) -> Prepared:
     """Audit the hosts, and decide what to do on each. Raise InventoryError."""
-    from nodetune.remote.selected_hosts import selected_hosts
-
     request = replace(request, selection=PlanSelection.of(request.selection))
-    targets = selected_hosts(request.connection, show.detail)
-    return planned(request, targets, audit_run.with_facts(targets, request.selection, request.connection, show))
+    return planned(request, *audit_run.selected_with_facts(request.selection, request.connection, show))
 
 
 def planned(request: ApplyRequest, targets: Sequence[Target], results: Iterable[HostResult]) -> Prepared:

@@ -21,10 +21,9 @@ from typing import Any
 
 import yaml
 
-from nodetune.foundation import UserError, file_io, json_document, paths, templates
+from nodetune.foundation import UserError, file_io, json_document, nodeset, paths, templates
 from nodetune.foundation import text as plain_text
 from nodetune.foundation.json_document import merge
-from nodetune.hosts import nodeset
 from nodetune.remediation import wanted
 from nodetune.remediation.ansible.inventory import DataDumper
 from nodetune.remediation.host_changes import PlannedChange

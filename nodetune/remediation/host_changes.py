@@ -12,8 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from nodetune.api.facts_view import FactAbsentError, FactUnreadError
-from nodetune.api.lines import FREE
-from nodetune.api.model import DISRUPTIONS, Check, Finding, Fix, HostFacts, fix_of
+from nodetune.api.model import DISRUPTIONS, FREE, Check, Finding, Fix, HostFacts, fix_of
 from nodetune.foundation import UserError
 from nodetune.foundation import text as plain_text
 from nodetune.remediation.host_view import FILES, HostView, UnfixableError

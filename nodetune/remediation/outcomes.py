@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nodetune.api.lines import FREE
-from nodetune.api.model import DISRUPTIONS, Finding, Fix, HostResult, fix_of
+from nodetune.api.model import DISRUPTIONS, FREE, Finding, Fix, HostResult, fix_of
 from nodetune.remediation import plan
 
 FIXED, PENDING, FAILING, NOT_APPLIED, SKIPPED = "fixed", "pending reboot", "still failing", "not applied", "skipped"

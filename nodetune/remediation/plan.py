@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nodetune.api.lines import FREE
-from nodetune.api.model import DISRUPTIONS, Check, Finding, HostFacts, HostResult, disruption_name, fix_of
+from nodetune.api.model import DISRUPTIONS, FREE, Check, Finding, HostFacts, HostResult, disruption_name, fix_of
 from nodetune.audit import gpu_users
 from nodetune.audit.selection import Selection
 from nodetune.foundation import by_key

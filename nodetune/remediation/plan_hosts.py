@@ -16,9 +16,7 @@ def plan_hosts(request: PlanRequest, show: Show) -> tuple[list[HostResult], list
     if request.facts_path:
         found = run.saved_with_facts(request.facts_path, selection, connection)
     else:
-        from nodetune.remote.selected_hosts import selected_hosts  # saved facts need no way to hosts
-
-        found = run.with_facts(selected_hosts(connection, show.detail), selection, connection, show)
+        _, found = run.selected_with_facts(selection, connection, show)
     return found, [
         plan.plan(each, BY_NAME[request.max_disruption], site=plan.added(selection)).without_facts() for each in found
     ]

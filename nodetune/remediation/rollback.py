@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nodetune.api.lines import FREE
-from nodetune.foundation import text
+from nodetune.api.model import FREE
+from nodetune.foundation import nodeset, text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
 from nodetune.foundation.stage_output import Show
-from nodetune.hosts import nodeset, patterns
+from nodetune.hosts import patterns
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target
 from nodetune.remediation.ansible import events, play

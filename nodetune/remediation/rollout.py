@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from nodetune.api.lines import FREE
-from nodetune.api.model import HostFacts, HostResult
+from nodetune.api.model import FREE, HostFacts, HostResult
 from nodetune.audit import auditor, gpu_users
 from nodetune.audit import hosts as audit_hosts
 from nodetune.foundation import text

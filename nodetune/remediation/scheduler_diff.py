@@ -12,8 +12,7 @@ from typing import TextIO
 from nodetune.api.derived import lookup
 from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
 from nodetune.api.model import HostFacts, HostResult
-from nodetune.foundation import text
-from nodetune.hosts import nodeset
+from nodetune.foundation import nodeset, text
 from nodetune.remediation import kubelet_diff, slurm_diff
 from nodetune.remediation.slurm_diff import HOSTS
 

@@ -13,9 +13,8 @@ from typing import TextIO
 from nodetune.api.model import SEVERITIES, Check, HostResult, disruption_name
 from nodetune.audit import explain
 from nodetune.audit.summary import Summary, seen, summarise
-from nodetune.foundation import by_key
+from nodetune.foundation import by_key, nodeset
 from nodetune.foundation import text as plain_text
-from nodetune.hosts import nodeset
 from nodetune.report import sections
 from nodetune.report.sections import UNKNOWN, Commands, Line, Section
 from nodetune.report.text import host_names

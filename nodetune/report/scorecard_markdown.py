@@ -9,7 +9,7 @@ from nodetune.api.model import HostResult
 from nodetune.audit import scorecard_status
 from nodetune.audit.scorecard_status import Scored
 from nodetune.audit.scorecards import Scorecard
-from nodetune.hosts import nodeset
+from nodetune.foundation import nodeset
 from nodetune.report.markdown import cell, code, prose
 from nodetune.report.sections import scorecard as scorecard_rows
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from nodetune.facts.machine import UNKNOWN
-from nodetune.foundation import file_io, json_document, text
+from nodetune.foundation import file_io, json_document, nodeset, text
 from nodetune.foundation.stage_output import Phase, Show
-from nodetune.hosts import nodeset
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.remote.selected_hosts import selected_hosts
 from nodetune.verify import baseline, before_after, remote, run, slurm

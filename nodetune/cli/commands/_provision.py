@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import TextIO
 
 from nodetune.api.model import HostResult
-from nodetune.foundation import json_document
+from nodetune.foundation import json_document, nodeset
 from nodetune.foundation import text as plain_text
 from nodetune.foundation.exit_codes import INCOMPLETE
-from nodetune.hosts import nodeset
 from nodetune.provision import STAGES
 from nodetune.provision.preflight import Preflight
 from nodetune.provision.record import FAILED

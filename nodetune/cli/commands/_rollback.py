@@ -14,9 +14,8 @@ from nodetune.cli import host_options, verbosity
 from nodetune.cli.commands import _apply
 from nodetune.cli.host_options import HostOptions
 from nodetune.cli.terminal import Terminal
-from nodetune.foundation import json_document, text
+from nodetune.foundation import json_document, nodeset, text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
-from nodetune.hosts import nodeset
 from nodetune.remediation import document, rollback
 from nodetune.remediation.request import RollbackRequest
 from nodetune.remediation.rollback import Outcomes, Undoing

@@ -14,8 +14,8 @@ from nodetune import report
 from nodetune.api.model import SEVERITIES, HostResult
 from nodetune.audit import run
 from nodetune.audit.request import CACHE_MINUTES, AuditRequest
+from nodetune.audit.selection import names_cohorts
 from nodetune.audit.summary import Summary, compliant, exit_code, summarise, totals
-from nodetune.checks import fleet_comparisons
 from nodetune.cli import deprecated, proposed_options, requests, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.host_options import comparing
@@ -57,7 +57,7 @@ class _GroupBy(deprecated.Split):
 
     @staticmethod
     def moved(value: str) -> bool:
-        return value in fleet_comparisons.WAYS or "." in value
+        return names_cohorts(value)
 
 
 def _check_format(output_format: str, about: report.About, output: Path | None, *, full: bool) -> None:

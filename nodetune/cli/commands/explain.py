@@ -12,7 +12,6 @@ from nodetune.api.model import Check
 from nodetune.audit import explain
 from nodetune.audit.request import AuditRequest
 from nodetune.audit.selection import Selection
-from nodetune.checks import fleet_comparisons
 from nodetune.cli import completion, requests, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.host_options import comparing
@@ -51,7 +50,7 @@ def command(request: AuditRequest, ids: tuple[str, ...], section: str | None) ->
         raise click.UsageError("give the ID of a check, or --section")
     choice = request.selection
     resolved = profile.resolve(profile.named(choice.profiles), site_files.for_all(choice.site))
-    compared = (each.as_check() for each in fleet_comparisons.every().values())
+    compared = explain.comparisons()
     known = {check.id: check for check in (*checks.load_all(), *compared, *resolved.checks)}
     meant = _meant(ids, known, choice.site is not None)
     from nodetune.cli.commands import _explain
@@ -60,7 +59,7 @@ def command(request: AuditRequest, ids: tuple[str, ...], section: str | None) ->
         return _explain.section(request, section, meant, known)
     from nodetune.report.text import catalogue
 
-    of_hosts = [check for check in meant if not fleet_comparisons.is_fleet(check.id)]
+    of_hosts = [check for check in meant if check not in compared]
     found, saved = _explain.observed(of_hosts, request)
     for number, check in enumerate(meant):
         if number:

@@ -21,6 +21,7 @@ MODULES = (
     "__init__",
     "audit/__init__",
     "audit/boot_units",
+    "audit/devices",
     "audit/evaluate",
     "foundation/__init__",
     "facts/__init__",

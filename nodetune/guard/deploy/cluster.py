@@ -8,10 +8,10 @@ import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from nodetune.foundation import UserError
+from nodetune.foundation import UserError, nodeset
 from nodetune.guard.node import scontrol
 from nodetune.guard.node.scontrol import Node, Slurm
-from nodetune.hosts import nodeset, patterns
+from nodetune.hosts import patterns
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.inventory import selection
 from nodetune.hosts.target import Target

@@ -9,6 +9,7 @@ from typing import Any
 
 from nodetune.api.model import HostResult
 from nodetune.audit import run as audit_run
+from nodetune.foundation import nodeset
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
 from nodetune.foundation.stage_output import Show, Silent
 from nodetune.guard.deploy import archive, node_changes, policy
@@ -18,9 +19,7 @@ from nodetune.guard.deploy.paths import HOME
 from nodetune.guard.deploy.playbooks import GuardPlaybooks, GuardReport, recorded
 from nodetune.guard.deploy.policy import PolicyDiff
 from nodetune.guard.deploy.request import GuardDiffRequest, InstallRequest
-from nodetune.hosts import nodeset
 from nodetune.hosts.target import Target
-from nodetune.remote.selected_hosts import selected_hosts
 
 
 @dataclass(frozen=True)
@@ -42,9 +41,8 @@ class PreparedInstall(GuardedHosts):
 
 def prepare(request: GuardDiffRequest, show: Show) -> PreparedInstall:
     """Probe hosts and make their policies. Raise SettingError or yaml_lines.FileError."""
-    targets = selected_hosts(request.connection, show.detail)
     wide = Guarding(request.selection.profiles, request.selection.site)
-    return with_policies(request, targets, audit_run.with_facts(targets, wide, request.connection, show))
+    return with_policies(request, *audit_run.selected_with_facts(wide, request.connection, show))
 
 
 def with_policies(request: GuardDiffRequest, targets: list[Target], results: Sequence[HostResult]) -> PreparedInstall:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nodetune.api.devices import line
 from nodetune.api.model import Finding, HostFacts, HostResult
 from nodetune.audit import run as audit_run
+from nodetune.audit.devices import line
 from nodetune.audit.selection import Selection
 from nodetune.foundation import UserError
 from nodetune.foundation import text as plain_text

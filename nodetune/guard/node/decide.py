@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nodetune.api.device import Device
-from nodetune.api.devices import named
 from nodetune.api.model import Absent, Each, Finding, HostFacts, Unread, Value
+from nodetune.audit.devices import named
 from nodetune.guard.node import log
 from nodetune.guard.node.job import MOST_GPUS, Job
 

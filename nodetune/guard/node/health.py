@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from nodetune.api import devices
+from nodetune.audit import devices
 from nodetune.guard.node import drain, failure_limit, gating_checks, log, policy, read, records, scontrol
 from nodetune.guard.node.main import INCONCLUSIVE, RUN, say
 

@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nodetune.api import devices
 from nodetune.api.model import Finding
+from nodetune.audit import devices
 from nodetune.foundation import text as plain_text
 from nodetune.guard.node import records
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from nodetune.api import devices
+from nodetune.audit import devices
 from nodetune.guard.node import gating_checks, log, policy, read
 from nodetune.guard.node.main import HOLD, RUN, InconclusiveError, say
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from nodetune.foundation import text
+from nodetune.foundation import nodeset, text
 from nodetune.foundation.stage_output import Show
 from nodetune.guard.node.scontrol import Node
-from nodetune.hosts import nodeset, patterns
+from nodetune.hosts import patterns
 from nodetune.provision.readmit.request import NOBODY, ReadmitRequest
 from nodetune.remote.selected_hosts import selected_hosts
 

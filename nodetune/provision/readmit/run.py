@@ -176,10 +176,9 @@ class _Work:
 
     def _audited(self, when: str) -> StageResult:
         connection = self._request.to(self._request.host)
-        targets = selected_hosts(connection, self._show.detail)
         asked = self._request.selection
         probing = Probing(asked.profiles, asked.site, asked.select, asked.ignore, files=asked.files)
-        (result,) = audit_run.with_facts(targets, probing, connection, self._show)
+        _, (result,) = audit_run.selected_with_facts(probing, connection, self._show)
         _stop_if(result.state)
         if result.facts:
             self.after = result.facts

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 
 from nodetune.api.model import HostFacts
-from nodetune.hosts import nodeset
+from nodetune.foundation import nodeset
 from nodetune.hosts.connection_options import SessionOptions
 from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote import payload

@@ -8,9 +8,8 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nodetune.foundation import UserError
+from nodetune.foundation import UserError, nodeset
 from nodetune.foundation import text as plain_text
-from nodetune.hosts import nodeset
 from nodetune.hosts.target import UnreachableError
 
 GONE = ("down", "fail", "no_resp", "power", "reboot", "unk", "future")

@@ -7,7 +7,6 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 from nodetune import __version__
-from nodetune.api import lines
 from nodetune.api.device import Device
 from nodetune.api.model import COSTS, SEVERITIES, Check, Finding, HostResult, disruption_name
 from nodetune.audit import explain
@@ -15,6 +14,7 @@ from nodetune.audit.summary import parts_of, seen
 from nodetune.foundation import text as plain_text
 from nodetune.report import sections
 from nodetune.report.html.previous import FindingChange, PreviousAudit
+from nodetune.report.sections import finding_line
 
 TOLD = ("fail", "unknown", "waived")
 """The findings that the page shows in full. Of the others it only has that they passed or why they do not apply."""
@@ -85,9 +85,9 @@ class Compact:
             else ""
         )
         section = sections.section_of(found)
-        line = lines.Line("", sections.short_reason(found.reason))
+        line = finding_line.Line("", sections.short_reason(found.reason))
         if found.status == "fail":
-            line = lines.line(found, result.devices)
+            line = finding_line.line(found, result.devices)
         if found.status == "fail" and not sections.is_lesser(found):  # one of each kind is enough for the command
             kind = section, found.fix and found.fix.disruption, result.profile_reason
             self._acting.setdefault(kind, (result, found))

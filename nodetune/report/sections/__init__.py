@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nodetune.api import lines
-from nodetune.api.model import DISRUPTIONS, NOT_COLLECTED, SEVERITIES, Finding, HostResult, disruption_name
+from nodetune.api.model import DISRUPTIONS, FREE, NOT_COLLECTED, SEVERITIES, Finding, HostResult, disruption_name
 from nodetune.audit.summary import Summary, compliant, parts_of, summarise
 from nodetune.foundation import by_key, text
+from nodetune.report.sections import finding_line
 
 BROKEN, NOW, DRAINED, HAND, UNKNOWN = NAMES = ("broken", "apply-now", "apply-drained", "by-hand", "unknown")
 """The sections, in their order."""
@@ -58,7 +58,7 @@ Member = tuple[HostResult, Finding]
 
 @dataclass(frozen=True)
 class Line:
-    """One cause on the hosts that have it alike: what it is about, and what that is → what it will be (see api/lines.py).
+    """One cause on the hosts that have it alike: what it is about, and what that is → what it will be (see finding_line.py).
 
     `parts` are the checks that it also reports. `others` is the number of hosts with another text than this, where
     not each has a line. `members` are the findings behind it. In the section UNKNOWN a line is one reason, and `check`
@@ -178,7 +178,7 @@ def section_of(found: Finding) -> str:
         return BROKEN
     if found.fix is None:
         return HAND
-    return NOW if found.fix.disruption in lines.FREE else DRAINED
+    return NOW if found.fix.disruption in FREE else DRAINED
 
 
 def is_lesser(found: Finding) -> bool:
@@ -216,7 +216,7 @@ class _Told:
     def __init__(self, results: Sequence[HostResult]) -> None:
         self._hosts = len(results)
         self._parts = {id(result): parts_of(result.findings) for result in results}
-        self._lines: dict[tuple[int, int], lines.Line] = {}
+        self._lines: dict[tuple[int, int], finding_line.Line] = {}
 
     def section(self, name: str, members: Sequence[Member], command: str) -> Section:
         if name == UNKNOWN:
@@ -251,10 +251,10 @@ class _Told:
         known = (result.since[first.check] for result, _ in members if first.check in result.since)
         return Line(*words, hosts, tuple(parts), others, tuple(members), min(known, default=None))
 
-    def _line(self, result: HostResult, found: Finding) -> lines.Line:
+    def _line(self, result: HostResult, found: Finding) -> finding_line.Line:
         key = id(found), id(result.devices) if found.subjects else 0
         if key not in self._lines:
-            self._lines[key] = lines.line(found, result.devices)
+            self._lines[key] = finding_line.line(found, result.devices)
         return self._lines[key]
 
     def _place(self, line: Line) -> tuple[Any, ...]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from nodetune import checks
 from nodetune.api.model import Finding, HostFacts, HostResult
+from nodetune.audit import explain
 from nodetune.audit import run as audit_run
 from nodetune.audit.auditor import Auditor
 from nodetune.audit.selection import Selection
@@ -19,7 +19,6 @@ from nodetune.history import story
 from nodetune.history.history import History
 from nodetune.history.look import FIGURES
 from nodetune.remediation.runs import earlier_runs
-from nodetune.remote.selected_hosts import selected_hosts
 from nodetune.report.support import vendor_facts
 from nodetune.report.support.request import SupportRequest
 from nodetune.verify import document as verify_document
@@ -64,7 +63,9 @@ def gather(request: SupportRequest, show: Show) -> Dossier:
         if figure.host == request.host
     )
     result = _saved(request) if request.facts_path else _probed(request, show)
-    findings = tuple(found for found in result.findings if found.status == "fail" and _area(found.check) in AREAS)
+    findings = tuple(
+        found for found in result.findings if found.status == "fail" and explain.area(found.check) in AREAS
+    )
     known = Dossier(
         request.host,
         vendor_facts.of(result.facts or HostFacts(request.host, {}, {})),
@@ -77,11 +78,6 @@ def gather(request: SupportRequest, show: Show) -> Dossier:
     return _without_name(known) if request.nameless else known
 
 
-def _area(check: str) -> str:
-    """Return the area of a check; of those of a site, `site`."""
-    return checks.catalogue().get(check, "site.").split(".")[-2]
-
-
 def _saved(request: SupportRequest) -> HostResult:
     facts = document.load(request.facts_path or Path())
     if facts.host != request.host:
@@ -91,8 +87,7 @@ def _saved(request: SupportRequest) -> HostResult:
 
 
 def _probed(request: SupportRequest, show: Show) -> HostResult:
-    targets = selected_hosts(request.way, show.detail)
-    (result,) = audit_run.with_facts(targets, Gathering(), request.way, show)
+    _, (result,) = audit_run.selected_with_facts(Gathering(), request.way, show)
     return result
 
 
@@ -103,7 +98,7 @@ def _past(request: SupportRequest) -> dict[str, Any]:
     with History(request.history, make=False) as known:
         told = story.of_host(known, request.host, "", time.time() - HISTORY_DAYS * 86_400).data()
     shown = {name: [each for each in told[name] if _is_shown(each)] for name in ("changes", "series", "trends")}
-    return {**shown, "findings": [each for each in told["findings"] if _area(str(each["finding"])) in AREAS]}
+    return {**shown, "findings": [each for each in told["findings"] if explain.area(str(each["finding"])) in AREAS]}
 
 
 def _is_shown(entry: dict[str, Any]) -> bool:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
-from nodetune.foundation import by_key
+from nodetune.foundation import by_key, nodeset
 from nodetune.foundation import text as plain_text
-from nodetune.hosts import nodeset
 from nodetune.remediation.ansible.events import Outcome
 from nodetune.remediation.outcomes import FAILING, FIXED, NOT_APPLIED, PENDING, SKIPPED, StepOutcome, tally
 from nodetune.remediation.runs.diffs import unified

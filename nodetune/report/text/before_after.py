@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from nodetune.foundation import by_key, text
-from nodetune.hosts import nodeset
+from nodetune.foundation import by_key, nodeset, text
 from nodetune.remediation.outcomes import PENDING, StepOutcome
 from nodetune.report.text.lines import Lines, console
 from nodetune.report.text.verify_changes import STYLES, lost_runs

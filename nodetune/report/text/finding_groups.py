@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from nodetune.api.model import Finding, HostResult
+from nodetune.api.model import Finding, FleetFinding, HostResult
 from nodetune.foundation import text
 
 
@@ -22,6 +22,11 @@ class Group:
     @property
     def hosts(self) -> list[str]:
         return [result.host for result, _ in self.members]
+
+    @property
+    def of_fleet(self) -> bool:
+        """Whether it comes from comparing hosts."""
+        return isinstance(self.members[0][1], FleetFinding)
 
     @property
     def since(self) -> str:

@@ -8,9 +8,9 @@ from typing import TextIO
 
 from rich.console import Console
 
-from nodetune.api.model import HostResult, disruption_name
+from nodetune.api.model import FleetFinding, HostResult, disruption_name
+from nodetune.audit import explain
 from nodetune.audit.summary import compliant, fleet_groups, parts_of, seen, skipped, summarise, table_age, totals
-from nodetune.checks.fleet_comparisons import every, is_fleet
 from nodetune.foundation import by_key, text
 from nodetune.report.sections import short_reason
 from nodetune.report.text.finding_groups import Group, grouped
@@ -82,9 +82,9 @@ class Printer:
             self._compared()
         else:
             worse = [group for group in self._groups if not (self._brief and group.severity in LESSER)]
-            self._each(group for group in worse if not is_fleet(group.check))
+            self._each(group for group in worse if not group.of_fleet)
             self._compared()
-            self._each(group for group in worse if is_fleet(group.check))
+            self._each(group for group in worse if group.of_fleet)
             self._lesser()
         self._waived()
         self._unknown()
@@ -194,9 +194,9 @@ class Printer:
 
     def _next(self, group: Group) -> None:
         found = group.members[0][1]
-        if is_fleet(group.check):
+        if group.of_fleet:
             self._line(("manual   ", "dim"), found.manual, indent=GUTTER)
-            self._whole(("confirm  ", "dim"), (every()[group.check].confirm, "green"), indent=GUTTER)
+            self._whole(("confirm  ", "dim"), (explain.confirmed_by(group.check), "green"), indent=GUTTER)
             return
         if found.fix:
             cost = disruption_name(found.fix.disruption)
@@ -280,7 +280,7 @@ class Printer:
         summary = summarise(self._results)
         self._out.gap()
         self._line(*totals(summary, 0 if self._single else sum(map(compliant, self._results))))
-        if any(not is_fleet(found.check) for result in self._results for found in result.failing()):
+        if any(not isinstance(found, FleetFinding) for result in self._results for found in result.failing()):
             self._out.commands(("all fixes:", self._command("plan", self._selected)), ("why:", self._explain("ID")))
         if told := table_age(self._results, self._today()):
             self._line((told, "dim"))

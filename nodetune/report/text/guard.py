@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
-from nodetune.api.devices import line
 from nodetune.api.model import HostResult
-from nodetune.foundation import by_key
+from nodetune.audit.devices import line
+from nodetune.foundation import by_key, nodeset
 from nodetune.foundation import text as plain_text
 from nodetune.guard.deploy import gres, node_changes, slurm_conf
 from nodetune.guard.deploy.install import PreparedInstall
@@ -19,7 +19,6 @@ from nodetune.guard.deploy.playbooks import GuardReport
 from nodetune.guard.deploy.policy import PolicyDiff
 from nodetune.guard.deploy.resume import BACK, MAY, Fate
 from nodetune.guard.deploy.status import Guard, Status
-from nodetune.hosts import nodeset
 from nodetune.report.text import apply
 from nodetune.report.text.host_names import unreached
 from nodetune.report.text.lines import Lines, console

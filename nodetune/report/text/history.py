@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TextIO
 
-from nodetune import checks
 from nodetune.api.model import SEVERITIES
-from nodetune.checks import fleet_comparisons
+from nodetune.audit import explain
 from nodetune.foundation import text
 from nodetune.history import kinds, story, trends
 from nodetune.history.points import DAY, Change, Drain, Point
@@ -91,7 +90,7 @@ def _findings(out: Lines, found: Sequence[Drain]) -> None:
     if not found:
         return
     _title(out, "FINDINGS")
-    severity_of = {each.finding: _severity(each.finding) for each in found}
+    severity_of = {each.finding: explain.severity(each.finding) for each in found}
     ranked = sorted(found, key=lambda each: (each.last.gone is not None, -RANK[severity_of[each.finding]]))
     for each in ranked:
         last, severity = each.last, severity_of[each.finding]
@@ -101,14 +100,6 @@ def _findings(out: Lines, found: Sequence[Drain]) -> None:
         often = f", came {each.times} times, once in {text.span(each.between)}" if each.between else ""
         named = f"{text.plain(each.finding)}  {now}{often}"
         out.line((f"{severity:<{SEVERITY}}", STYLE.get(severity, "")), named, indent="  ", hang="    ")
-
-
-def _severity(finding: str) -> str:
-    """Return the severity of a check or comparison between hosts as it comes with nodetune; empty for a site's own."""
-    if finding in checks.catalogue():
-        return checks.load(finding).severity
-    compared = fleet_comparisons.every().get(finding)
-    return compared.severity if compared else ""
 
 
 def _series(out: Lines, found: Sequence[Series]) -> None:

@@ -58,7 +58,7 @@ def _folded(names: Sequence[str]) -> str:
     """Fold names into one node set. Most reports are about one host, whose name is its own node set."""
     if len(names) < 2:
         return "".join(names)
-    from nodetune.hosts import nodeset
+    from nodetune.foundation import nodeset
 
     return nodeset.fold(names)
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, TextIO
 
-from nodetune.api.lines import FREE
-from nodetune.api.model import DISRUPTIONS, Finding, HostResult
+from nodetune.api.model import DISRUPTIONS, FREE, Finding, HostResult
 from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
 from nodetune.remediation import plan as planning

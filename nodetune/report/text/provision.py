@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from nodetune.config.site_provision import Provision
-from nodetune.foundation import by_key, text
-from nodetune.hosts import nodeset
+from nodetune.foundation import by_key, nodeset, text
 from nodetune.provision.decide import Decision
 from nodetune.provision.lock import Lock, Versions, changes
 from nodetune.provision.record import DONE, FAILED, LEFT_OUT, NOT_BEGUN, NOTHING, StageResult

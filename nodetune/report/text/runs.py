@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from nodetune.foundation import by_key
+from nodetune.foundation import by_key, nodeset
 from nodetune.foundation import text as plain_text
-from nodetune.hosts import nodeset
 from nodetune.remediation.runs.files import RunError
 from nodetune.remediation.runs.record import DOCUMENTS, DONE, INTERRUPTED, MEASURED, RUNNING, UNREADABLE, Run
 from nodetune.report.text.lines import Lines, console

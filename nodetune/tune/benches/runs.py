@@ -13,12 +13,11 @@ from nodetune.audit import hosts as facts_run
 from nodetune.foundation import text
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target, UnreachableError
-from nodetune.remote.live_pool import Ended
 from nodetune.tune.model import BenchError, Case, Setting, Trial
 from nodetune.verify import disturbance, figures
 from nodetune.verify.findings import WRONG
 from nodetune.verify.model import FAILED, Figure, Unmeasured
-from nodetune.verify.run import Measure
+from nodetune.verify.run import Event, Measure
 
 XIDS = ("xid.events", "xid.nvswitch", "xid.fallen_off_bus")
 """Facts of the kernel log."""
@@ -99,8 +98,8 @@ def measured(
     return came
 
 
-def _take(came: Measured, host: str, event: Mapping[str, Any] | Ended) -> None:
-    if isinstance(event, Ended):
+def _take(came: Measured, host: str, event: Event) -> None:
+    if not isinstance(event, Mapping):  # the host has ended
         if event.problem:
             came.problem = came.problem or of_host(host, event.problem.message)
     elif "record" in event:

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from nodetune.audit import hosts as audit_hosts
 from nodetune.audit.selection import Selection
 from nodetune.facts.machine import Machine
-from nodetune.foundation import UserError, text
+from nodetune.foundation import UserError, nodeset, text
 from nodetune.foundation.stage_output import Phase, Show
-from nodetune.hosts import nodeset
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target
 from nodetune.remote.selected_hosts import selected_hosts

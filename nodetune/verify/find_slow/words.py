@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from math import exp
 
-from nodetune.foundation import text
-from nodetune.hosts import nodeset
+from nodetune.foundation import nodeset, text
 from nodetune.verify.find_slow.culprits import SLOW, WELL
 from nodetune.verify.find_slow.judge import ALPHA
 from nodetune.verify.find_slow.model import GPU, HANG, LINK, NIC, PATH, RAIL, UPLINK, WRONG, Culprit, Doubt, Fleet, Part

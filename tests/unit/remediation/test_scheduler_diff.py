@@ -8,7 +8,7 @@ import pytest
 from nodetune.api.model import Absent, Each, HostFacts, HostResult, Unread, Value
 from nodetune.audit.selection import Selection
 from nodetune.facts import document
-from nodetune.hosts import nodeset
+from nodetune.foundation import nodeset
 from nodetune.remediation import scheduler_diff
 
 DATA = Path(__file__).parents[2] / "data" / "synthetic"

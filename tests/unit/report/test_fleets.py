@@ -7,7 +7,7 @@ import re
 import pytest
 
 from nodetune.api.model import Fix
-from nodetune.hosts import nodeset
+from nodetune.foundation import nodeset
 from nodetune.hosts.target import Target
 from nodetune.remediation import plan
 from nodetune.remote.login import host_keys, openssh

@@ -10,9 +10,8 @@ from nodetune.api.model import Finding, Fix, HostResult
 from nodetune.audit import document as audit_document
 from nodetune.audit import summary
 from nodetune.facts import document
-from nodetune.foundation import json_document
+from nodetune.foundation import json_document, nodeset
 from nodetune.foundation import text as plain_text
-from nodetune.hosts import nodeset
 from nodetune.report.text import full
 from tests.support import reporting
 

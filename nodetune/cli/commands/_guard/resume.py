@@ -11,12 +11,11 @@ from nodetune.cli import change_options, host_options, proposed_options, request
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
 from nodetune.cli.terminal import Terminal
-from nodetune.foundation import text
+from nodetune.foundation import nodeset, text
 from nodetune.foundation.exit_codes import OK
 from nodetune.guard.deploy import document, resume
 from nodetune.guard.deploy.request import ResumeRequest
 from nodetune.guard.deploy.resume import MAY, Fate
-from nodetune.hosts import nodeset
 from nodetune.report.text import guard
 
 

@@ -7,14 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nodetune.api.model import DISRUPTIONS, Finding, Fix, FleetFinding, disruption_name
+from nodetune.api.model import FREE, Finding, Fix, FleetFinding, disruption_name
 from nodetune.foundation import text
 
 if TYPE_CHECKING:
     from nodetune.api.device import Device
-
-FREE = DISRUPTIONS[:2]
-"""Disruptions that disturb no running work: everything above needs idle GPUs."""
 
 LONGEST_NAMES = 32
 """Longest list of devices; more are counted."""
@@ -60,7 +57,7 @@ def _names(seen: Mapping[str, str], found: Finding, devices: Iterable[Device]) -
     """Return the devices of a finding: by all their names if they are few, counted if they are many."""
     if found.peers > 2 and len(seen) == found.peers and all(each.startswith("GPU") for each in seen):
         return f"all {len(seen)} GPUs"
-    from nodetune.api.devices import ADDRESS, Names  # most hosts have no finding about a device
+    from nodetune.audit.devices import ADDRESS, Names  # most hosts have no finding about a device
 
     names, shown = Names(devices), text.names(seen)
     if len(seen) <= 2 and (len(shown) <= LONGEST_NAMES or len(seen) == 1):
@@ -77,7 +74,7 @@ def _seen(left: Mapping[str, str], found: Finding, devices: Iterable[Device]) ->
     values = set(left.values())
     if not values:
         return found.observed
-    from nodetune.api.devices import folded
+    from nodetune.audit.devices import folded
 
     return values.pop() if len(values) == 1 else folded(left, devices, found.repair)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from nodetune.api import devices
 from nodetune.api.model import Each, Finding, HostFacts, Unread, Value
+from nodetune.audit import devices
 
 GPUS = {f"GPU{number}": f"0000:{number}1:00.0" for number in range(8)}
 FACTS = HostFacts(
