@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -81,8 +80,9 @@ def _scored(criterion: Criterion, found: dict[str, dict[str, list[str]]]) -> Sco
     """Return the row: one host that fails a check fails the criterion."""
     if not criterion.checks:
         return Scored(criterion, NOT_JUDGED)
-    seen = Counter(status for check in criterion.checks for status in found[check])
-    status = next((each for each in (FAIL, UNKNOWN, PASS, SKIP) if seen[each]), OFF)
+    seen = {status for check in criterion.checks for status in found[check]}
+    passed = any(PASS in found[check] for check in criterion.checks if check not in criterion.also)
+    status = next((each for each in (FAIL, UNKNOWN) if each in seen), PASS if passed else SKIP if seen else OFF)
     where = {check: tuple(found[check].get(status, ())) for check in criterion.checks if status in (FAIL, UNKNOWN)}
     return Scored(criterion, status, {check: hosts for check, hosts in where.items() if hosts})
 

@@ -13,6 +13,7 @@ from nodetune.foundation import paths, yaml_lines
 class Criterion:
     """One row: criteria of the same content by their ids, and either the checks that judge them or why none does.
 
+    `also`: those of its checks that only fail it. They pass as well where nothing that the criterion asks for is there.
     `differs`: what nodetune judges in another way than the source.
     """
 
@@ -21,6 +22,7 @@ class Criterion:
     checks: tuple[str, ...] = ()
     why: str = ""
     differs: str = ""
+    also: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
@@ -63,4 +65,5 @@ def _row(file: yaml_lines.LocatedYaml, number: int, row: dict[str, Any]) -> Crit
         file.fail(f"no reason {row['why']!r} in reasons", "criteria", number)
     ids = tuple(row["ids"] if "ids" in row else [row["id"]])
     why = file.data["reasons"][row["why"]] if "why" in row else ""
-    return Criterion(ids, row["is"], tuple(row.get("checks", ())), why, row.get("differs", ""))
+    also = tuple(row.get("also", ()))
+    return Criterion(ids, row["is"], (*row.get("checks", ()), *also), why, row.get("differs", ""), also)

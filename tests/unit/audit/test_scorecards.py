@@ -33,7 +33,7 @@ def test_the_option_offers_the_scorecards_that_exist():
 def test_each_criterion_is_judged_or_explained(name):
     for each in scorecards.read(name).criteria:
         assert each.text
-        assert each.checks or each.why
+        assert set(each.checks) - set(each.also) or each.why
         assert set(each.checks) <= KNOWN
 
 
@@ -72,6 +72,19 @@ def test_an_unread_fact_passes_no_criterion():
         "both": "unknown",
         "first": "pass",
     }
+
+
+def test_a_check_that_also_counts_fails_and_never_passes():
+    rows = (Criterion(("one",), "text", ("x", "y"), also=("y",)),)
+    some = Scorecard("some", "", "", "", "", rows)
+    for main, other, status in (
+        ("skip", "pass", "skip"),
+        ("skip", "fail", "fail"),
+        ("pass", "skip", "pass"),
+        ("pass", "unknown", "unknown"),
+    ):
+        found = [result("a", finding("x", status=main), finding("y", status=other))]
+        assert statuses(scorecard_status.score(some, found)) == {"one": status}
 
 
 def test_a_waiver_is_unknown_to_the_rating():
