@@ -29,8 +29,8 @@ applies the fix, reboots, and rolls it back. The proof is **stale** if something
 (`tests/machines/proofs.py`): the table names it, and `python -m tests.machines.suite` proves the fix again. For any other fix
 the table names the test of what it does and, after *kind*, a check whose fix of the same kind is proven on machines. Figures
 with a setting wrong and right are medians of five runs a side, in turn, with the 99 % interval of their ratio
-(`python benchmarks/settings_move_figures.py`, two cores under load). What nodetune leaves out on purpose is in
-[left-out.md](left-out.md).
+(`python benchmarks/settings_move_figures.py`, two cores under load). Why a check has no fix stands below its table, and its page
+has the steps instead, with their sources. What nodetune leaves out on purpose is in [left-out.md](left-out.md).
 
 | subject | checks | fixes | proven on machines | measured by |
 | --- | --- | --- | --- | --- |
@@ -243,7 +243,8 @@ def _check(check: Check) -> str:
     manual = check.remedy.kind == "manual"
     proof = case if manual else f"{case}, {_proof(check)}"
     title = explain.explain(check).title.replace("|", "\\|").replace("_", "\\_")
-    return f"| `{check.id}`<br>{title} | {check.severity} | {'none' if manual else check.remedy.kind} | {proof} |\n"
+    page = f"../checks/{check.area}.md#{check.id}"
+    return f"| [`{check.id}`]({page})<br>{title} | {check.severity} | {'none' if manual else check.remedy.kind} | {proof} |\n"
 
 
 def _moved(seen: Sequence[Mapping[str, Any]]) -> Iterator[str]:
