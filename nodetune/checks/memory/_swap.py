@@ -7,6 +7,13 @@ from typing import Any
 from nodetune.api import FactsView
 from nodetune.foundation import text
 
+ZRAM = "/dev/zram"
+
+
+def on_disk(facts: FactsView) -> dict[str, Any]:
+    """Return the swap that is no compressed memory."""
+    return {path: about for path, about in facts.get("memory.swaps", {}).items() if not path.startswith(ZRAM)}
+
 
 def devices(facts: FactsView, _subjects: tuple[str, ...]) -> str:
     """Return each device with its kind and size, largest first."""
@@ -16,4 +23,4 @@ def devices(facts: FactsView, _subjects: tuple[str, ...]) -> str:
 
 
 def _kind(path: str, about: dict[str, Any]) -> str:
-    return "compressed memory" if path.startswith("/dev/zram") else str(about["type"])
+    return "compressed memory" if path.startswith(ZRAM) else str(about["type"])

@@ -4,7 +4,7 @@ Why it matters: When a job needs more memory than the node has, a few GiB of swa
 GiB, the node thrashes for minutes or hours instead of failing, while every other rank waits for it. Pinned GPU buffers
 cannot be swapped, so the pages that go belong to the programs that feed the GPUs. A kubelet refuses to start with swap
 unless it is configured to tolerate it. Swap that is off now and large at the next boot, because fstab still names it,
-counts.
+counts. Compressed memory (zram) does not.
 Confirm manually: swapon --show
 Side effects of the fix: Turning swap off reads every used page back. This takes time and may run out of memory: do it
 on an idle node.
@@ -15,13 +15,15 @@ https://kubernetes.io/docs/concepts/architecture/nodes/#swap-memory
 from __future__ import annotations
 
 from nodetune.api import AtMost, Check, FactsView, swap_off
-from nodetune.checks.memory._swap import devices
+from nodetune.checks.memory._swap import ZRAM, devices
 
 
 def observe(facts: FactsView) -> int | dict[str, int]:
-    """Return the size of all swap; where fstab adds some at the next boot, also that with the lines."""
-    now: int = facts["memory.swap_total_kb"]
+    """Return the size of swap on disks and in files; where fstab adds some at the next boot, also that with the lines."""
     active, named = facts.readable("memory.swaps", {}), facts.readable("memory.swap_in_fstab", {})
+    now: int = facts["memory.swap_total_kb"] - sum(
+        about["size_kb"] for path, about in active.items() if path.startswith(ZRAM)
+    )
     added = [each for path, each in named.items() if path not in active and each["size_kb"]]
     lines = ", ".join(f"{each['file']} line {each['line']}" for each in added)
     return {"now": now, f"next boot ({lines})": now + sum(each["size_kb"] for each in added)} if added else now

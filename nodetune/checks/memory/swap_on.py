@@ -12,13 +12,12 @@ https://docs.kernel.org/admin-guide/blockdev/zram.html
 """
 
 from nodetune.api import AtMost, Check, FactsView, swap_off
-from nodetune.checks.memory._swap import devices
+from nodetune.checks.memory._swap import devices, on_disk
 
 
 def observe(facts: FactsView) -> int:
     """Return the size of swap on disks and in files."""
-    swaps = facts.get("memory.swaps", {}).items()
-    return sum(int(each["size_kb"]) for path, each in swaps if not path.startswith("/dev/zram"))
+    return sum(int(each["size_kb"]) for each in on_disk(facts).values())
 
 
 CHECK = Check(

@@ -9,6 +9,7 @@ from typing import Any
 from nodetune.api import Equals, FactAbsentError, FactsView, When
 
 SYSTEMD = When("services.manager", Equals("systemd"), "no systemd on this host")
+TIME_SERVICES = ("chrony", "chronyd", "ntp", "ntpd", "ntpsec", "openntpd", "systemd-timesyncd")
 NVSWITCH_NEEDS = ("pci.devices", "gpu.names", "host.virtual")
 
 

@@ -9,18 +9,16 @@ https://www.freedesktop.org/software/systemd/man/latest/systemd-timesyncd.servic
 """
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.services._units import running
-
-SERVICES = ("chrony", "chronyd", "ntp", "ntpd", "ntpsec", "openntpd", "systemd-timesyncd")
+from nodetune.checks.services._units import TIME_SERVICES, running
 
 
 def observe(facts: FactsView) -> list[str]:
-    found = running(facts, SERVICES)
+    found = running(facts, TIME_SERVICES)
     return found if len(found) > 1 else []
 
 
 CHECK = Check(
-    needs=tuple(f"services.{name}" for name in SERVICES),
+    needs=tuple(f"services.{name}" for name in TIME_SERVICES),
     observe=observe,
     accept=Empty("at most one"),
     remedy=manual("Keep one (chrony suits servers). For each of the others: systemctl disable --now NAME"),

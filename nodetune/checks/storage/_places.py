@@ -25,6 +25,11 @@ def data(points: Points) -> Points:
     return {path: mount for path, mount in local(points).items() if not SYSTEM.match(path)}
 
 
+def written(points: Points) -> Points:
+    """Return those of `data` that may be written to: snapshots and images are mounted read-only."""
+    return {path: mount for path, mount in data(points).items() if "ro" not in mount["options"]}
+
+
 def streams(place: str) -> bool:
-    """Return whether a network mount may hold large files: homes and programs are small ones."""
-    return not set(PurePosixPath(place).parts[1:2]) & set(SMALL_FILES)
+    """Return whether a network mount may hold large files: homes and programs, as on the root of a host, are small ones."""
+    return place != "/" and not set(PurePosixPath(place).parts[1:2]) & set(SMALL_FILES)

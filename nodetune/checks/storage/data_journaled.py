@@ -9,12 +9,12 @@ https://git.zx2c4.com/linux-dev/commit/?id=56889787cfa77dfd96f0b3a3e6a4f26c2e4a5
 """
 
 from nodetune.api import Check, FactsView, OneOf, manual
-from nodetune.checks.storage._places import data
+from nodetune.checks.storage._places import written
 
 
 def observe(facts: FactsView) -> dict[str, str]:
     """Return the mode of each ext4; the kernel shows no option for the default."""
-    points = {path: mount for path, mount in data(facts["mounts.points"]).items() if mount["type"] == "ext4"}
+    points = {path: mount for path, mount in written(facts["mounts.points"]).items() if mount["type"] == "ext4"}
     modes = {path: [one for one in mount["super_options"] if one.startswith("data=")] for path, mount in points.items()}
     return {path: (mode or ["data=ordered"])[0] for path, mode in modes.items()}
 

@@ -9,11 +9,11 @@ Sources: https://man7.org/linux/man-pages/man8/mount.8.html (sync) ; https://man
 """
 
 from nodetune.api import Check, Equals, FactsView, mount_option
-from nodetune.checks.storage._places import data
+from nodetune.checks.storage._places import written
 
 
 def observe(facts: FactsView) -> dict[str, str]:
-    points = data(facts["mounts.points"])
+    points = written(facts["mounts.points"])
     return {
         path: "sync" if "sync" in (*mount["options"], *mount["super_options"]) else "async"
         for path, mount in points.items()

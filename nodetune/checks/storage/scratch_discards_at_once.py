@@ -9,13 +9,13 @@ https://man7.org/linux/man-pages/man8/fstrim.8.html
 """
 
 from nodetune.api import BARE_METAL, Check, Equals, FactsView, mount_option
-from nodetune.checks.storage._places import data
+from nodetune.checks.storage._places import written
 
 AT_ONCE = ("discard", "discard=sync")
 
 
 def observe(facts: FactsView) -> dict[str, str]:
-    points = data(facts["mounts.points"])
+    points = written(facts["mounts.points"])
     return {
         path: "discard" if set(AT_ONCE) & set(mount["super_options"]) else "nodiscard" for path, mount in points.items()
     }

@@ -10,11 +10,11 @@ Sources: https://man7.org/linux/man-pages/man8/mount.8.html ; https://docs.kerne
 from typing import Any
 
 from nodetune.api import Check, FactsView, OneOf, mount_option
-from nodetune.checks.storage._places import data
+from nodetune.checks.storage._places import written
 
 
 def observe(facts: FactsView) -> dict[str, str]:
-    return {path: _policy(mount) for path, mount in data(facts["mounts.points"]).items()}
+    return {path: _policy(mount) for path, mount in written(facts["mounts.points"]).items()}
 
 
 def _policy(mount: dict[str, Any]) -> str:
