@@ -11,7 +11,7 @@ ZRAM = "/dev/zram"
 
 
 def on_disk(facts: FactsView) -> dict[str, Any]:
-    """Return the swap that is no compressed memory."""
+    """Return the swap on disks and in files, without compressed memory."""
     return {path: about for path, about in facts.get("memory.swaps", {}).items() if not path.startswith(ZRAM)}
 
 
