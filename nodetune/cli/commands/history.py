@@ -26,7 +26,7 @@ SCHEMA = "nodetune.history/1"
 @click.option(
     "--since", callback=options.span, default="90d", show_default=True, metavar="TIME", help="How far back (36h, 30d)."
 )
-@options.format_option(["text", "json", "csv", "prometheus"])
+@options.format_option(["text", "html", "json", "csv", "prometheus"])
 @options.output
 def command(host: str | None, fact: str, history: str, since: int, output_format: str, output: Path | None) -> int:
     """Show what changed on hosts and when, and what dies slowly.
@@ -36,6 +36,7 @@ def command(host: str | None, fact: str, history: str, since: int, output_format
     nodetune history --history fleet.db                trends: what grows far above its own past and its peers
     nodetune history gpu017                            one host: changes, findings, numbers (history = in nodetune.toml)
     nodetune history gpu017 gpu.nvlink_errors/GPU3     only facts whose names begin so
+    nodetune history gpu017 --format html -o h.html    a page with a plot of each number
     nodetune history --format prometheus               growth of all counters in the last 24 hours
     nodetune history --format csv -o fleet.csv         all numbers; days for what is older than a week
 
@@ -43,6 +44,8 @@ def command(host: str | None, fact: str, history: str, since: int, output_format
     """
     if not history:
         raise click.UsageError("give --history FILE|URL, or history = in nodetune.toml")
+    if output_format == "html" and host is None:
+        raise click.UsageError("--format html is the page of one host: nodetune history HOST --format html")
     from nodetune.history.history import History
 
     begun = time.time() - since
@@ -78,6 +81,10 @@ def _host(known: History, host: str, fact: str, begun: float, output_format: str
     told = story.of_host(known, host, fact, begun)
     if output_format == "json":
         stream.write(json_document.text({**json_document.head(SCHEMA), **told.data()}))
+    elif output_format == "html":
+        from nodetune.report.html import history as page
+
+        page.write(stream, told)
     else:
         text_history.print_host(stream, told)
     return told.trends

@@ -26,7 +26,7 @@ def write(stream: TextIO, found: Mapping[str, Any]) -> None:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(loader=FileSystemLoader(ASSETS), autoescape=True, undefined=StrictUndefined)
-    style = (ASSETS / "tuning.css").read_text("utf-8")
+    style = (ASSETS / "plain.css").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     page = environment.get_template("tuning.html").render(
         found=found,

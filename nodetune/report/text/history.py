@@ -93,13 +93,18 @@ def _findings(out: Lines, found: Sequence[Drain]) -> None:
     severity_of = {each.finding: explain.severity(each.finding) for each in found}
     ranked = sorted(found, key=lambda each: (each.last.gone is not None, -RANK[severity_of[each.finding]]))
     for each in ranked:
-        last, severity = each.last, severity_of[each.finding]
-        now = (
-            f"since {moment(last.since)}" if last.gone is None else f"from {moment(last.since)} to {moment(last.gone)}"
-        )
-        often = f", came {each.times} times, once in {text.span(each.between)}" if each.between else ""
-        named = f"{text.plain(each.finding)}  {now}{often}"
+        severity = severity_of[each.finding]
+        named = f"{text.plain(each.finding)}  {spell(each)}"
         out.line((f"{severity:<{SEVERITY}}", STYLE.get(severity, "")), named, indent="  ", hang="    ")
+
+
+def spell(found: Drain) -> str:
+    """Return when a finding was there last, and how often it came."""
+    last = found.last
+    often = f", came {found.times} times, once in {text.span(found.between)}" if found.between else ""
+    if last.gone is None:
+        return f"since {moment(last.since)}{often}"
+    return f"from {moment(last.since)} to {moment(last.gone)}{often}"
 
 
 def _series(out: Lines, found: Sequence[Series]) -> None:
@@ -110,12 +115,13 @@ def _series(out: Lines, found: Sequence[Series]) -> None:
     width = max(len(text.plain(each.leaf)) for each in shown)
     for each in shown:
         out.line(
-            f"{text.plain(each.leaf):<{width}}  {each.line:<{story.WIDTH}}  {_summary(each)}", indent="  ", hang="    "
+            f"{text.plain(each.leaf):<{width}}  {each.line:<{story.WIDTH}}  {summary(each)}", indent="  ", hang="    "
         )
     _more(out, len(found) - MOST_SERIES, "number")
 
 
-def _summary(series: Series) -> str:
+def summary(series: Series) -> str:
+    """Return the growth of a counter, else the range and the direction of a value."""
     if kinds.of(series.leaf) in kinds.COUNTERS:
         return f"+{series.grown:,}{_growth(series.points)}"
     low, high = min(each.low for each in series.points), max(each.high for each in series.points)

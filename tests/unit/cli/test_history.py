@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 
@@ -110,7 +111,7 @@ def test_findings_come_with_their_severity_and_the_gravest_first():
 )
 def test_a_value_has_a_word_for_where_it_went(values, word):
     points = tuple(Point(at * DAY, each, each) for at, each in enumerate(values))
-    assert text_history._summary(Series("gpu.temperature/GPU0", points, "")).endswith(f"now {values[-1]}{word}")
+    assert text_history.summary(Series("gpu.temperature/GPU0", points, "")).endswith(f"now {values[-1]}{word}")
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,7 @@ def test_a_value_has_a_word_for_where_it_went(values, word):
 )
 def test_a_counter_says_whether_it_still_grows(values, word):
     points = tuple(Point(at * DAY, each, each) for at, each in enumerate(values))
-    assert text_history._summary(Series("gpu.pcie_replay_counter/GPU0", points, "")) == word
+    assert text_history.summary(Series("gpu.pcie_replay_counter/GPU0", points, "")) == word
 
 
 def test_a_fact_is_shown_alone(known):
@@ -133,6 +134,24 @@ def test_a_growing_counter_draws_its_growth():
     assert story.spark(steady, is_counter=True) == "▁████"
     assert story.spark(steady, is_counter=False) == "▁▂▄▆█"
     assert story.spark([Point(0, 5, 5), Point(1, 5, 5)], is_counter=True) == "▁▁"
+
+
+def test_a_page_has_a_plot_of_each_number_and_what_a_host_says_is_no_markup(known, tmp_path):
+    place = tmp_path / "fleet.db"
+    place.write_bytes(known.read_bytes())
+    with History(str(place)) as history:
+        for number in (1, 2):
+            facts = {"gpu.temperature": Each({"<b>": Value(number)}), "host.boot_id": Value("<script>")}
+            history.record([Sorter().look(HostFacts("gpu1", facts, {"time": NOW + 60 + number}))])
+    page = run(place, "gpu1", "--format", "html")
+    assert page.count("<polyline") == page.count('aria-label="') == 4
+    plot = re.search(r'aria-label="gpu.pcie_replay_counter/GPU0.*?points="([^"]+)"', page, re.DOTALL)[1].split()
+    downs = [float(point.split(",")[1]) for point in plot]
+    assert downs == sorted(downs, reverse=True)
+    assert "<b>" not in page
+    assert "<script" not in page
+    assert "sysctl.vm.swappiness: 60 → 1" in page
+    assert "HOST --format html" in run(known, "--format", "html", code=2)
 
 
 def test_json_is_as_its_schema_says(known):

@@ -1,0 +1,64 @@
+"""The history of one host as one HTML page that opens from disk: what changed, its findings, and a plot of each number. No script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from nodetune.foundation import text
+from nodetune.history import trends
+from nodetune.history.points import Point
+from nodetune.history.story import Story
+from nodetune.report.text import history as words
+
+ASSETS = Path(__file__).parent / "assets"
+WIDTH, HEIGHT, MARGIN = 1000, 60, 3
+"""Units of a plot; the page stretches it to its width."""
+
+MOST_MARKS = 100
+
+
+def write(stream: TextIO, told: Story) -> None:
+    """Write the page of a host."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(loader=FileSystemLoader(ASSETS), autoescape=True, undefined=StrictUndefined)
+    style = (ASSETS / "plain.css").read_text("utf-8")
+    times = [point.at for each in told.series for point in each.points]
+    first, last = min(times, default=0), max(times, default=0)
+    marks = sorted({each.at for each in told.changes if first <= each.at <= last})[-MOST_MARKS:]
+    page = environment.get_template("history.html").render(
+        told=told,
+        hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        style=style,
+        begun=words.moment(first),
+        ended=words.moment(last),
+        marks=[_across(at, first, last) for at in marks],
+        plots=[(each, words.summary(each), line(each.points, first, last)) for each in told.series],
+        width=WIDTH,
+        height=HEIGHT,
+        moment=words.moment,
+        value=text.value,
+        plain=text.plain,
+        sentence=trends.sentence,
+        spell=words.spell,
+    )
+    stream.write(page)
+
+
+def line(points: Sequence[Point], first: int, last: int) -> str:
+    """Return the points of a line from the lowest to the highest value, by time."""
+    low, high = min(each.low for each in points), max(each.high for each in points)
+    room = HEIGHT - 2 * MARGIN
+    drawn = (
+        (_across(each.at, first, last), HEIGHT - MARGIN - room * (each.high - low) / max(high - low, 1))
+        for each in points
+    )
+    return " ".join(f"{across},{down:.1f}" for across, down in drawn)
+
+
+def _across(at: int, first: int, last: int) -> str:
+    return f"{WIDTH * (at - first) / max(last - first, 1):.1f}"
