@@ -1,4 +1,4 @@
-"""What is left of a collective's figure when more GPUs take part: two results, of N GPUs and of 2 N. Pure."""
+"""The share of a collective's rate that remains when more GPUs take part: two results, of N GPUs and of 2 N. Pure."""
 
 from __future__ import annotations
 

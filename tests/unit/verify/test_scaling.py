@@ -1,4 +1,4 @@
-"""What is left of a figure when more GPUs take part, from two results."""
+"""The share of a rate that remains when more GPUs take part, from two results."""
 
 import io
 import json
