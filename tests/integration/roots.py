@@ -16,7 +16,7 @@ MIRRORS = {
 PROGRAMS = "python3,python3-venv,pipx,openssh-client,systemd,init-system-helpers,dnf,rpm"
 OF_OTHERS = re.compile(
     r"/(packages|proc|dev|run/lock|var/log|var/cache|var/lib/(dpkg|dnf|rpm))(/|$)"
-    r"|/__pycache__(/|$)|/root/\.cache/(uv|pip)(/|$)"
+    r"|/__pycache__(/|$)|/root/\.(cache/(uv|pip)|rpmdb)(/|$)"
     r"|/root/\.local/(share/|state/)?(pipx|uv)($|/(shared|logs|py|trash|\.cache)(/|$)|/(venvs|tools)(/\.\w+)?$)"
 )
 """What the programs that install keep of themselves, whatever they install."""
@@ -47,7 +47,7 @@ class Root:
     def run(self, text, codes=(0,)):
         place = self.folder  # a mount, because rpm 4.20 runs scripts in a mount namespace of their own
         mounts = f"mount --bind {place} {place}; mount -t proc proc {place}/proc"
-        inside = f"{mounts}; hostname node1; cd {place}/root; exec chroot {place} /bin/sh -c {shlex.quote(text)}"
+        inside = f"{mounts}; hostname node1; exec chroot {place} /bin/sh -c {shlex.quote(text)}"
         spaces = ("unshare", "--mount", "--uts", "--net", "--pid", "--fork")
         known = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8", "HOME": "/root"}
         env = {"PATH": "/root/.local/bin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", **known}

@@ -13,7 +13,7 @@ from tests.support.pages import ROOT
 
 BIN = Path(sys.executable).parent
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(1800), pytest.mark.xdist_group("collection")]
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.xdist_group("collection")]
 
 
 def run(*words, codes=(0,), **more):
@@ -57,6 +57,7 @@ def test_ansible_galaxy_finds_every_file_as_listed(installed, env):
     assert "Verification of checksums" in said or "Successfully verified" in said
 
 
+@pytest.mark.full
 def test_ansible_doc_shows_modules_and_role(env):
     listed = json.loads(run(BIN / "ansible-doc", "-l", "-j", "nodetune.node", env=env))
     assert len(listed) == 8
@@ -65,6 +66,7 @@ def test_ansible_doc_shows_modules_and_role(env):
     assert "nodetune_thp_enabled" in run(BIN / "ansible-doc", "-t", "role", "nodetune.node.tuning", env=env)
 
 
+@pytest.mark.full
 def test_ansible_test_sanity_is_clean(installed, env, tmp_path):
     """Its own bootstrap of pip comes from a site that is often out of reach: ensurepip does the same."""
     copy = tmp_path / "ansible_collections/nodetune/node"
@@ -93,6 +95,7 @@ READS = """
 """
 
 
+@pytest.mark.full
 def test_its_modules_read_and_judge_hosts_over_ssh(env, farm, tmp_path):
     hosts = "".join(f"n{number} ansible_host={each}\n" for number, each in enumerate(farm.good, 1))
     more = f"ansible_port={farm.port}\nansible_ssh_common_args=-F {farm.config}\nansible_python_interpreter={sys.executable}\n"
@@ -114,6 +117,7 @@ def test_its_modules_read_and_judge_hosts_over_ssh(env, farm, tmp_path):
         assert sum(judged["counts"].values()) == len(told["findings"])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "more", "told"),
     [
@@ -145,6 +149,7 @@ def changes(env, *words):
     return [line for line in said.splitlines() if line.startswith(("+", "-")) and "take it back" not in line]
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.geteuid() != 0, reason="a dry run reads what only root can")
 @pytest.mark.parametrize("subject", ["thp", "sysctl", "limits", "network", "nccl"])
 def test_its_playbooks_change_what_those_of_the_checkout_change(subject, env):

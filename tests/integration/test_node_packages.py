@@ -1,30 +1,44 @@
-"""The deb and rpm packages of guard and collector: linted, built twice, installed, upgraded and removed in roots of distributions.
+"""The deb and rpm packages of guard, collector and controller: linted, built twice, installed, upgraded and removed in clean roots.
 
-The roots come from the mirrors of Debian and Ubuntu. rpm packages are tried by Debian's rpm in such a root: rpm's own
-database lacks python3 there, so nothing is said about their dependency.
+No mirror of the RPM family is in reach: dnf of Debian and Ubuntu installs from a repository of these packages and one that
+says which python3 is there.
 """
 
 import json
 import os
 import re
-import shlex
 import shutil
-import subprocess
 import sys
 
 import pytest
+from roots import Root, changed, run
 
 from tests.support.pages import ROOT
 
 GUARD, OTHER = "/usr/lib/nodetune/guard", "9.9.9"
 PASSES = "SLURM_JOB_ID=7 /usr/lib/nodetune/guard/prolog"
-ROOTS = {
-    "bookworm": ("http://deb.debian.org/debian", "main"),
-    "trixie": ("http://deb.debian.org/debian", "main"),
-    "noble": ("http://archive.ubuntu.com/ubuntu", "main universe"),
-}
-WORDS = "python3,systemd,init-system-helpers,rpm"
+FORGET = "rm -rf /etc/slurm /root/.cache /root/.local"
+DNF = "dnf -y --quiet --refresh --disableplugin=* --repofrompath=here,/packages --repo=here --nogpgcheck --releasever=9"
+BASE = """Name: base
+Version: 1
+Release: 1
+Summary: What a distribution has.
+License: Apache-2.0
+BuildArch: noarch
+Provides: python3 = {python}, /bin/sh
+
+%description
+What a distribution has.
+
+%install
+mkdir -p %{{buildroot}}/usr/share/licenses
+
+%files
+%dir /usr/share/licenses
+"""
 EXPLAINED = {
+    "manpage-not-compressed": "gzip, as on Debian: man reads both",
+    "no-manual-page-for-binary": "it is there, compressed by gzip",
     "only-non-binary-in-usr-lib": "Slurm calls one path on all distributions",
     "no-url-tag": "nodetune has no site",
     "no-signature": "rpmsign needs a site's key",
@@ -38,15 +52,9 @@ EXPLAINED = {
 pytestmark = [
     pytest.mark.full,
     pytest.mark.timeout(1800),
-    pytest.mark.xdist_group("node-packages"),
+    pytest.mark.xdist_group("release"),
     pytest.mark.skipif(os.geteuid() != 0, reason="roots of other distributions need root"),
 ]
-
-
-def run(*words, codes=(0,), **more):
-    done = subprocess.run([*map(str, words)], capture_output=True, text=True, **more)
-    assert done.returncode in codes, f"{words}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return done
 
 
 def build(checkout, out, *words, **more):
@@ -57,67 +65,32 @@ def build(checkout, out, *words, **more):
 
 
 @pytest.fixture(scope="module")
-def packages(tmp_path_factory):
-    return build(ROOT, tmp_path_factory.mktemp("packages"))
+def zipapp(dist):
+    return "--zipapp", dist / "nodetune.pyz"
 
 
 @pytest.fixture(scope="module")
-def newer(tmp_path_factory):
+def packages(zipapp, tmp_path_factory):
+    return build(ROOT, tmp_path_factory.mktemp("packages"), *zipapp)
+
+
+@pytest.fixture(scope="module")
+def newer(zipapp, tmp_path_factory):
     """Packages of a later version, whose policy enforces."""
     folder = tmp_path_factory.mktemp("newer")
-    for name in ("nodetune", "packaging", "templates", "playbooks"):
+    for name in ("nodetune", "packaging", "templates", "playbooks", "docs"):
         shutil.copytree(ROOT / name, folder / name, symlinks=True)
     shutil.copy(ROOT / "LICENSE", folder)
     init = folder / "nodetune/__init__.py"
     init.write_text(re.sub(r'__version__ = ".*"', f'__version__ = "{OTHER}"', init.read_text()))
-    return build(folder, folder / "out", "--mode", "enforce")
-
-
-class Root:
-    """A root of a distribution, in which commands run with their own processes and host name."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    def run(self, text, codes=(0,)):
-        place = self.folder  # a mount, because rpm 4.20 runs scripts in a mount namespace of their own
-        mounts = f"mount --bind {place} {place}; mount -t proc proc {place}/proc"
-        inside = f"{mounts}; hostname node1; exec chroot {place} /bin/sh -c {shlex.quote(text)}"
-        spaces = ("unshare", "--mount", "--uts", "--net", "--pid", "--fork")
-        env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
-        return run(*spaces, "sh", "-c", inside, codes=codes, env=env).stdout
-
-    def path(self, name):
-        return self.folder / name.lstrip("/")
-
-    def take(self, folder, kind):
-        shutil.rmtree(self.path("/packages"), ignore_errors=True)
-        self.path("/packages").mkdir()
-        for each in folder.glob(f"*.{kind}"):
-            shutil.copy(each, self.path("/packages"))
-
-    def left(self):
-        """All that has the name of nodetune."""
-        return self.run("find / -xdev -name '*nodetune*' -not -path '/packages/*' -not -path '/proc/*'").split()
-
-
-@pytest.fixture(scope="module", params=list(ROOTS))
-def archive(request, tmp_path_factory):
-    suite, out = request.param, tmp_path_factory.mktemp("root") / "root.tar"
-    source = "deb [trusted=yes] {} {suite} {}".format(*ROOTS[suite], suite=suite)
-    run("mmdebstrap", "--quiet", "--variant=minbase", f"--include={WORDS}", suite, out, source)
-    return out
+    return build(folder, folder / "out", "--mode", "enforce", *zipapp)
 
 
 @pytest.fixture
-def root(archive, tmp_path):
-    folder = tmp_path / "root"
-    folder.mkdir()
-    run("tar", "xf", archive, "-C", folder, "--exclude=./dev/*")
-    (folder / "dev/null").touch()
-    made = Root(folder)
+def root(root_archive, tmp_path):
+    made = Root(root_archive, tmp_path / "root")
     yield made
-    shutil.rmtree(folder)
+    shutil.rmtree(made.folder)
 
 
 def works(root, version):
@@ -134,6 +107,8 @@ def works(root, version):
     (host,) = json.loads(run(sys.executable, "-m", "nodetune", *asked, codes=(0, 3)).stdout)["hosts"]
     assert host["name"] == "node1"
     assert len(host["findings"]) > 100
+    root.run("nodetune audit --facts /var/lib/nodetune/facts --fail-on never", codes=(0, 3))
+    root.run("rm -r /root/.cache/nodetune-zipapp")
 
 
 def refuses_while_slurm_calls(root, remove):
@@ -150,54 +125,72 @@ def timer_is_enabled(root):
 
 
 def test_deb_packages_come_change_and_go(root, packages, newer):
-    before = root.left()
-    root.take(packages, "deb")
+    before = root.content()
+    root.take(packages, "*.deb")
     root.run("dpkg -i /packages/*.deb")
     works(root, "0.")
     assert timer_is_enabled(root)
     policy = root.path("/etc/nodetune/guard.json")
     policy.write_text(policy.read_text().replace('"reuse_seconds": 60', '"reuse_seconds": 61'))
-    root.take(newer, "deb")
+    root.take(newer, "*.deb")
     root.run("dpkg --force-confold -i /packages/*.deb")
     works(root, OTHER)
     assert '"reuse_seconds": 61' in policy.read_text(), "what the operator wrote stays"
     assert timer_is_enabled(root)
     refuses_while_slurm_calls(root, "dpkg --remove nodetune-guard")
-    root.run("dpkg --remove nodetune-guard nodetune-pull")
+    root.run("dpkg --remove nodetune-guard nodetune-pull nodetune")
     assert policy.exists()
     assert not root.path("/usr/lib/nodetune").exists()
-    root.run("dpkg --purge nodetune-guard nodetune-pull")
-    assert root.left() == before
-    assert not root.path("/etc/nodetune").exists()
+    root.run(f"dpkg --purge nodetune-guard nodetune-pull nodetune; {FORGET}")
+    assert changed(before, root.content()) == []
 
 
-def test_rpm_packages_come_change_and_go(root, packages, newer):
-    before = root.left()
-    root.take(packages, "rpm")
-    known = "--force-debian" in root.run("rpm --help")  # an older rpm of Debian refuses to work without it
-    rpm = "rpm --nodeps" + " --force-debian" * known
-    root.run(f"{rpm} -i /packages/*.rpm")
+def repository(root, folder, python):
+    """Make /packages a repository of the rpm files of a folder, and one for the python3 that is said to be there."""
+    root.take(folder, "*.rpm")
+    spec = root.path("/packages/base.spec")
+    spec.write_text(BASE.format(python=python))
+    run("rpmbuild", "-bb", "--quiet", "--define", f"_rpmdir {spec.parent}", spec)
+    run("createrepo_c", "--quiet", spec.parent)
+
+
+def test_dnf_installs_upgrades_and_removes(root, packages, newer):
+    before = root.content()
+    version = root.run("python3 -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'").strip()
+    repository(root, packages, version)
+    root.run(f"{DNF} install nodetune nodetune-guard nodetune-pull")
     works(root, "0.")
     assert timer_is_enabled(root)
     policy = root.path("/etc/nodetune/guard.json")
     policy.write_text(policy.read_text().replace('"reuse_seconds": 60', '"reuse_seconds": 61'))
-    root.run(f"{rpm} -U --replacepkgs /packages/*.rpm")
+    root.run(f"{DNF} reinstall nodetune-guard nodetune-pull")
     works(root, "0.")
-    root.take(newer, "rpm")
-    root.run(f"{rpm} -U /packages/*.rpm")
+    repository(root, newer, version)
+    root.run(f"{DNF} upgrade")
     works(root, OTHER)
     assert '"reuse_seconds": 61' in policy.read_text(), "what the operator wrote stays"
-    refuses_while_slurm_calls(root, f"{rpm} -e nodetune-guard")
-    root.run(f"{rpm} -e nodetune-guard nodetune-pull")
-    assert set(root.left()) - set(before) <= {"/etc/nodetune"}, "rpm keeps a policy that was changed"
-    assert not timer_is_enabled(root)
+    refuses_while_slurm_calls(root, f"{DNF} remove nodetune-guard")
+    root.run(f"{DNF} remove nodetune nodetune-guard nodetune-pull; {FORGET}")
+    assert "reuse_seconds" in root.path("/etc/nodetune/guard.json.rpmsave").read_text(), (
+        "rpm keeps a policy that was changed"
+    )
+    root.run("rm -r /etc/nodetune")
+    assert changed(before, root.content()) == []
 
 
-def test_a_second_build_elsewhere_has_the_same_bytes(packages, tmp_path):
-    again = build(ROOT, tmp_path / "again", TZ="Asia/Tokyo", LC_ALL="C", PYTHONHASHSEED="7")
+def test_dnf_wants_the_python_that_a_package_needs(root, packages):
+    repository(root, packages, "3.6")
+    root.run(f"{DNF} install nodetune-pull")
+    for name, version in {"nodetune-guard": "3.9", "nodetune": "3.10"}.items():
+        said = root.run(f"{DNF} install {name} 2>&1", codes=(1,))
+        assert f"nothing provides python3 >= {version} needed by {name}-" in said
+
+
+def test_a_second_build_elsewhere_has_the_same_bytes(packages, zipapp, tmp_path):
+    again = build(ROOT, tmp_path / "again", *zipapp, TZ="Asia/Tokyo", LC_ALL="C", PYTHONHASHSEED="7")
     made = {each.name: each.read_bytes() for each in packages.iterdir()}
     assert {each.name: each.read_bytes() for each in again.iterdir()} == made
-    assert len(made) == 4
+    assert len(made) == 6
 
 
 def test_lintian_has_nothing_to_say(packages):
