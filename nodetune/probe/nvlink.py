@@ -126,7 +126,9 @@ def _link_values(device):
     asked = _link_fields(device)
     if not asked:
         return {}
-    by_link = sorted(asked, key=lambda each: (each[1], each[0]))  # NVML asks a link once, as long as it comes in one row
+    by_link = sorted(
+        asked, key=lambda each: (each[1], each[0])
+    )  # NVML asks a link once, as long as it comes in one row
     got = device.fields(tuple(asked[each] for each in by_link))
     return {each: got[field] for each, field in asked.items()}
 

@@ -98,7 +98,8 @@ def _own(mains: Sequence[Process], works: float) -> Cause | None:
 
 def _helpers(mains: Sequence[Process], helpers: Sequence[Process]) -> Cause | None:
     """Return the verdict if a process waits for those that it started, and these wait or compute."""
-    if not any(each.share("wait") + each.share("sleep") >= MOSTLY for each in mains):
+    # a worker passes its batches by a pipe or, as PyTorch's loader does, by a socket of this host
+    if not any(sum(map(each.share, ("wait", "sleep", "local"))) >= MOSTLY for each in mains):
         return None
     found = _file(helpers, MOSTLY, "processes that it started", len(helpers))
     if found:

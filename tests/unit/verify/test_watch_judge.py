@@ -145,6 +145,11 @@ def test_the_wait_of_its_process_explains_the_gap(change, verdict):
     assert main_of("starved+spin", **change) == verdict
 
 
+def test_a_loader_that_passes_its_batches_by_a_socket_is_named():
+    assert main_of("loader+smallgemm", doing={"local": 0.667, "wait": 0.333}) == ("cpu", "cpu-loader")
+    assert main_of("starved+spin", doing={"local": 1.0}) == ("unknown", "local")
+
+
 @pytest.mark.parametrize(
     ("graphics", "cores", "verdict"), [(80, 0.9, "unknown"), (80, 0.98, "cpu"), (30, 0.7, "unknown")]
 )
