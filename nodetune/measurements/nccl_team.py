@@ -8,6 +8,7 @@ import json
 import os
 import select
 import signal
+import tempfile
 import time
 
 from nodetune.onhost.worker import die_with
@@ -16,6 +17,9 @@ from . import worker
 
 LOOK_SECONDS = 0.5
 """Interval between checks of the processes while none of them reports anything."""
+
+MOST_WORDS = 200
+"""Characters of the last line that a dead process wrote to its standard error."""
 
 LAST_WORDS_SECONDS = 3.0
 """Seconds that the first error waits for its cause: if one rank dies, the others lose their peer."""
@@ -35,8 +39,10 @@ class Member:
         own = os.getpid()
         self.pipe, out = os.pipe()
         given, self._to = os.pipe()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the process)
         self.pid = os.fork()
         if self.pid == 0:
+            os.dup2(self._errors.fileno(), 2)  # a library that aborts says there why
             _live(run, own, out, given, (self.pipe, self._to))
         os.close(out)
         os.close(given)
@@ -76,15 +82,22 @@ class Member:
             pass
 
     def how_ended(self):
-        """Return `was killed (SIGKILL)` or the like, once it has ended."""
+        """Return `was killed (SIGABRT): free(): invalid pointer` or the like, once it has ended."""
         found = _reaped(self.pid)
         if found is None:
             return "ended"
-        if os.WIFSIGNALED(found):
-            return "was killed ({})".format(signal.Signals(os.WTERMSIG(found)).name)
-        return "ended (exit status {})".format(os.WEXITSTATUS(found))
+        how = "ended (exit status {})".format(os.WEXITSTATUS(found)) if os.WIFEXITED(found) else _signalled(found)
+        words = self._last_words()
+        return "{}: {}".format(how, words) if words else how
+
+    def _last_words(self):
+        size = os.fstat(self._errors.fileno()).st_size
+        lines = os.pread(self._errors.fileno(), 4096, max(0, size - 4096)).decode("utf-8", "replace").split("\n")
+        said = [line.strip() for line in lines if line.strip()]
+        return said[-1][:MOST_WORDS] if said else ""
 
     def close(self):
+        self._errors.close()
         os.close(self.pipe)
         os.close(self._to)
 
@@ -96,6 +109,10 @@ def state(pid):
             return file.read().rpartition(b")")[2].split()[0].decode("ascii")
     except (OSError, IndexError):
         return ""
+
+
+def _signalled(status):
+    return "was killed ({})".format(signal.Signals(os.WTERMSIG(status)).name)
 
 
 def _reaped(pid, seconds=2.0):

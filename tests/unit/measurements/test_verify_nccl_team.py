@@ -1,7 +1,9 @@
 """Ranks of one host and of several: how they meet, and what is left when one of them does not come, dies or stops."""
 
+import faulthandler
 import os
 import re
+import resource
 import shutil
 import signal
 import time
@@ -74,6 +76,22 @@ def test_a_dead_member_is_named_with_its_step():
             listen(team)
         pids = [member.pid for member in team.members]
     assert all(gone(pid) for pid in pids)
+
+
+def test_the_last_words_of_a_member_that_aborts_are_told():
+    def aborts():
+        faulthandler.disable()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.write(2, b"NCCL WARN first\nfree(): invalid pointer\n")
+        os.abort()
+
+    with (
+        nccl_team.Team([("rank 0 on GPU0", says(("step", "all_reduce of 1 GiB"), then=aborts))]) as team,
+        pytest.raises(
+            MeasurementError, match=r"was killed \(SIGABRT\): free\(\): invalid pointer; it was at: all_reduce"
+        ),
+    ):
+        listen(team)
 
 
 def test_a_stopped_member_is_named_long_before_the_deadline():
