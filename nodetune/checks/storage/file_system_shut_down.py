@@ -20,20 +20,32 @@ from nodetune.checks.shared.kernel_events import UPTIME, ago
 
 def observe(facts: FactsView) -> dict[str, str] | str:
     now, points = facts.readable(UPTIME), facts.readable("mounts.points")
+    mounted = _Mounted(points or {})
     found = {}
     for event in facts["kernel_log.xfs_shutdowns"]:
-        place = event["device"] if points is None else _place(event["device"], points)
+        place = event["device"] if points is None else mounted.place(event["device"])
         if place:
             age = None if now is None else max(0.0, now - event["time"])
             found[place] = f"{event['text']}, {ago(age)}"
     return found or ""
 
 
-def _place(device: str, points: dict[str, Any]) -> str:
-    """Return where a device is mounted, or its name if that is not certain; empty if no XFS of its disk is mounted."""
-    places = [path for path, seen in points.items() if seen["type"] == "xfs" and device.startswith(seen["disk"] or "")]
-    exact = [path for path in places if device in (points[path]["disk"], points[path]["source"].rpartition("/")[2])]
-    return exact[0] if exact else device if places else ""
+class _Mounted:
+    """Where the XFS file systems of a host are mounted."""
+
+    def __init__(self, points: dict[str, Any]) -> None:
+        self._paths: dict[str, str] = {}
+        self._disks: set[str] = set()
+        for path, seen in points.items():
+            if seen["type"] == "xfs":
+                self._disks.add(seen["disk"] or "")
+                for name in (seen["disk"], seen["source"].rpartition("/")[2]):
+                    self._paths.setdefault(name, path)
+
+    def place(self, device: str) -> str:
+        """Return where a device is mounted, or its name if that is not certain; empty if no XFS of its disk is mounted."""
+        is_there = any(device[:end] in self._disks for end in range(len(device) + 1))
+        return self._paths.get(device, device) if is_there else ""
 
 
 CHECK = Check(
