@@ -71,7 +71,7 @@ class Measured:
 
     @property
     def skipped(self) -> str:
-        return next((each.reason for each in self.missing), "")
+        return next((of_host(each.host, each.reason) for each in self.missing), "")
 
     @property
     def disturbance(self) -> str:

@@ -137,3 +137,13 @@ def test_a_host_without_ssh_is_measured_unless_ssh_must_start_it():
     kept = run.reached_or_not("n01", gone, even_if_busy=False)
     assert (kept.state, kept.machine) == ("ok", UNKNOWN)
     assert kept.notes[0].endswith("nothing listens on port 22")
+
+
+@pytest.mark.full
+def test_a_tuning_across_nodes_names_the_node_that_has_no_gpu(cluster, tmp_path):
+    running = lab.Running(cluster, tmp_path)
+    words = ("nccl", "--transport", "slurm", "--multi-node", "--budget", "1m", "--save", str(tmp_path / "tuning.json"))
+    code, out, errors = ended(running.start("tune", *words, within=("salloc", "--quiet", "--nodes=2")))
+    assert (code, out) == (2, "")
+    assert re.match(rf"nodetune: ({'|'.join(cluster.nodes)}): no libnccl\.so\.2 on this host", errors), errors
+    assert no_job_is_left(cluster)
