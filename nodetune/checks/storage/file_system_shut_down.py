@@ -41,10 +41,11 @@ class _Mounted:
                 self._disks.add(seen["disk"] or "")
                 for name in (seen["disk"], seen["source"].rpartition("/")[2]):
                     self._paths.setdefault(name, path)
+        self._lengths = {len(disk) for disk in self._disks}
 
     def place(self, device: str) -> str:
         """Return where a device is mounted, or its name if that is not certain; empty if no XFS of its disk is mounted."""
-        is_there = any(device[:end] in self._disks for end in range(len(device) + 1))
+        is_there = any(device[:length] in self._disks for length in self._lengths)
         return self._paths.get(device, device) if is_there else ""
 
 
