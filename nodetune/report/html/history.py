@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TextIO
 
 from nodetune.foundation import text
 from nodetune.history import trends
 from nodetune.history.points import Point
 from nodetune.history.story import Story
+from nodetune.report.html import plain
 from nodetune.report.text import history as words
 
-ASSETS = Path(__file__).parent / "assets"
 WIDTH, HEIGHT, MARGIN = 1000, 60, 3
 """Units of a plot; the page stretches it to its width."""
 
@@ -23,17 +20,13 @@ MOST_MARKS = 100
 
 def write(stream: TextIO, told: Story) -> None:
     """Write the page of a host."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(loader=FileSystemLoader(ASSETS), autoescape=True, undefined=StrictUndefined)
-    style = (ASSETS / "plain.css").read_text("utf-8")
     times = [point.at for each in told.series for point in each.points]
     first, last = min(times, default=0), max(times, default=0)
     marks = sorted({each.at for each in told.changes if first <= each.at <= last})[-MOST_MARKS:]
-    page = environment.get_template("history.html").render(
+    plain.write(
+        stream,
+        "history.html",
         told=told,
-        hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-        style=style,
         begun=words.moment(first),
         ended=words.moment(last),
         marks=[_across(at, first, last) for at in marks],
@@ -46,7 +39,6 @@ def write(stream: TextIO, told: Story) -> None:
         sentence=trends.sentence,
         spell=words.spell,
     )
-    stream.write(page)
 
 
 def line(points: Sequence[Point], first: int, last: int) -> str:

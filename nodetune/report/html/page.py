@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import json
 from collections.abc import Iterable, Mapping
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from nodetune.api.model import Check, HostResult
 from nodetune.foundation import text as plain_text
 from nodetune.report.html.data import compact
+from nodetune.report.html.plain import source
 from nodetune.report.html.previous import PreviousAudit
 from nodetune.report.sections import Commands
 
@@ -55,13 +54,9 @@ def write(
 def policy(script: str, style: str) -> str:
     """Return the Content-Security-Policy: this script and this style, and nothing else."""
     return (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        f"default-src 'none'; script-src '{source(script)}'; style-src '{source(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def embedded(data: Any) -> str:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, TextIO
 
 from nodetune.foundation import text
+from nodetune.report.html import plain
 from nodetune.tune.document import chance
 from nodetune.tune.headline import headline, percent, resolved
 from nodetune.tune.space import in_words
 
-ASSETS = Path(__file__).parent / "assets"
 ROW, HEAD, REACH = 44, 24, 47
 """Layout of the picture: pixels for each case and above the first; per cent for the longest bar from the middle."""
 
@@ -23,15 +20,10 @@ LEAST_SPAN = 0.02
 
 def write(stream: TextIO, found: Mapping[str, Any]) -> None:
     """Write the page of a tuning (nodetune/tune/document.py)."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(loader=FileSystemLoader(ASSETS), autoescape=True, undefined=StrictUndefined)
-    style = (ASSETS / "plain.css").read_text("utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    page = environment.get_template("tuning.html").render(
+    plain.write(
+        stream,
+        "tuning.html",
         found=found,
-        hash=digest,
-        style=style,
         words=in_words,
         span=text.span,
         chance=chance,
@@ -40,7 +32,6 @@ def write(stream: TextIO, found: Mapping[str, Any]) -> None:
         resolved=resolved(found),
         pictures=[picture(each["cases"]) for each in found["confirmations"]],
     )
-    stream.write(page)
 
 
 def picture(cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
