@@ -4,6 +4,7 @@ Skipped where there are fewer than two GPUs. A GPU node needs pytest and pynvml,
 python3 -m pytest --noconftest -c /dev/null tests/unit/measurements/test_verify_nccl_real.py
 """
 
+import contextlib
 import json
 import os
 import re
@@ -46,6 +47,15 @@ def nothing_left():
         time.sleep(0.1)
 
 
+def nvlinks(gpu):
+    """The active links of a GPU."""
+    states = []
+    for link in range(pynvml.NVML_NVLINK_MAX_LINKS):
+        with contextlib.suppress(pynvml.NVMLError):
+            states.append(pynvml.nvmlDeviceGetNvLinkState(gpu, link))
+    return sum(states)
+
+
 def by_hand(options, seconds=LONG):
     command = [sys.executable, "-m", "nodetune.measurements", "nccl", json.dumps(options), str(seconds)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -58,9 +68,18 @@ def measured(options, seconds=LONG):
     return records
 
 
+def cases(records):
+    """All but how evenly the links of a GPU carried the cases."""
+    return [record for record in records if record["metric"] != "least_link"]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_all_collectives_come_out_right_and_over_nvlink_or_pcie(dtype):
-    records = measured({"sizes": [64 << 20], "dtype": dtype})
+    found = measured({"sizes": [64 << 20], "dtype": dtype})
+    records = cases(found)
+    over_nvlink = "P2P" in records[0]["about"]["transport"] and any(map(nvlinks, GPUS))
+    assert len(found) - len(records) == (len(GPUS) if over_nvlink else 0)
+    assert all(0 < min(each["samples"]) <= 100 for each in found if each not in records)
     assert [record.get("failed") for record in records] == [None] * 8
     for record in records:
         assert record["about"]["checked"] is True
@@ -88,7 +107,7 @@ def test_data_that_a_rank_spoils_are_noticed():
     )
     options = json.dumps({"sizes": [1 << 20], "gpus": [0, 1], "in_place": False})
     found = subprocess.run([sys.executable, "-c", code, "nccl", options], cwd=ROOT, capture_output=True, text=True)
-    records = [json.loads(line) for line in found.stdout.splitlines()]
+    records = cases([json.loads(line) for line in found.stdout.splitlines()])
     named = {record["metric"]: record["failed"] for record in records if "failed" in record}
     assert set(named) == {"all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv"}
     assert all(text.startswith("data came back wrong") for text in named.values())
@@ -151,7 +170,7 @@ def test_a_killed_supervisor_takes_its_ranks_with_it():
 def test_cases_beyond_the_deadline_are_counted_as_left_out():
     running = by_hand({"sizes": [4 << 30] * 40, "gpus": [0, 1], "collectives": ["all_reduce"], "in_place": False}, 12.0)
     out, errors = running.communicate()
-    records = [json.loads(line) for line in out.splitlines()]
+    records = cases([json.loads(line) for line in out.splitlines()])
     assert 0 < len(records) < 40
     assert all("samples" in record for record in records)
     assert f"{40 - len(records)} of 40 cases were left out: the time was over" in errors
@@ -159,7 +178,7 @@ def test_cases_beyond_the_deadline_are_counted_as_left_out():
 
 def test_small_messages_are_measured_by_their_latency():
     options = {"sizes": [64 << 20], "collectives": ["all_reduce"], "in_place": False, "latency_sizes": [8, 4096]}
-    records = measured(options)
+    records = cases(measured(options))
     small = [record for record in records if record.get("unit") == "µs"]
     assert [(record["metric"], record["about"]["size"]) for record in small] == [
         ("all_reduce_latency", 8),
