@@ -12,6 +12,7 @@ from . import read
 QUERY_SECONDS = 4
 JUDGED = ["nvidia-container-toolkit", "datacenter-gpu-manager*", "runc"]
 APT, DNF = "/usr/bin/apt-get", "/usr/bin/dnf"
+RPM_DATABASES = ("rpmdb.sqlite", "Packages", "Packages.db")
 RUNNING = "/proc/driver/nvidia/version"
 DEVICE = re.compile(r"/dev/nvidia(\d+|-uvm)$")
 SERVICES = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine", "nvidia-imex", "nvsm_core", "dcgm-exporter")
@@ -63,12 +64,20 @@ def _installed(manager, patterns):
         line = "${db:Status-Status}\\t${binary:Package}\\t${Version}\\t${Maintainer}\\n"
         rows = _rows(["dpkg-query", "-W", "-f", line, "--"] + patterns)
         rows = [row[1:] for row in rows if row[0] in ("installed", "half-configured", "unpacked", "triggers-pending")]
-    else:
+    elif _rpm_has_database():
         line = "%{NAME}\\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\\t%{VENDOR} %{PACKAGER}\\n"
         rows = _rows(["rpm", "-qa", "--qf", line] + patterns)
+    else:
+        rows = []
     # multi-arch packages are shown with their architecture (libcuda1:amd64); rpm shows an epoch of 0 that nobody writes
     known = {row[0].partition(":")[0]: row[1:] for row in reversed(rows) if len(row) == 3}
     return read.value({name: {"version": re.sub("^0:", "", of[0]), "maker": of[1]} for name, of in known.items()})
+
+
+def _rpm_has_database():
+    """Return whether rpm knows of packages. Without a database (rpm of Debian) a query would write one."""
+    folder = _output(["rpm", "--eval", "%_dbpath"]).strip()
+    return any(read.exists(os.path.join(folder, each)) for each in RPM_DATABASES)
 
 
 def _rows(command):

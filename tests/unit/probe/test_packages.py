@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from nodetune.onhost import command
 from nodetune.probe import packages
 
 RUNNING = "NVRM version: NVIDIA UNIX {}x86_64{}  580.159.04  Release Build  (dvs-builder)\nGCC version:  gcc 12\n"
@@ -51,6 +52,18 @@ def test_debian_with_dnf_next_to_apt_is_still_debian(tree, told):
     for name in ("dpkg-query", "rpm"):
         (folder / "usr/bin" / name).chmod(0o755)
     assert told()["packages.manager"] == {"value": "apt"}
+
+
+@pytest.mark.skipif(not shutil.which("rpm"), reason="no rpm on this machine")
+def test_rpm_without_a_database_is_not_asked_because_it_would_write_one(tmp_path, monkeypatch):
+    """Debian's rpm has its database in the home of who asks."""
+    (tmp_path / ".rpmmacros").write_text("%_dbpath %{getenv:HOME}/.rpmdb\n")
+    monkeypatch.setitem(command.ENVIRONMENT, "HOME", str(tmp_path))
+    assert packages._installed("dnf", ["*"]) == {"value": {}}
+    assert [each.name for each in tmp_path.iterdir()] == [".rpmmacros"]
+    subprocess.run(["rpm", "-qa"], env=command.ENVIRONMENT, check=True)
+    assert packages._rpm_has_database()
+    assert packages._installed("dnf", ["*"]) == {"value": {}}
 
 
 def test_signs_are_files_that_are_there_or_not(tree, told):
