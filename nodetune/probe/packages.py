@@ -75,7 +75,7 @@ def _installed(manager, patterns):
 
 
 def _rpm_has_database():
-    """Return whether rpm knows of packages. Without a database (rpm of Debian) a query would write one."""
+    """Return whether rpm has a database. A query would write one, on Debian into the home of who asks."""
     folder = _output(["rpm", "--eval", "%_dbpath"]).strip()
     return any(read.exists(os.path.join(folder, each)) for each in RPM_DATABASES)
 

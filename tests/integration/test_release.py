@@ -10,6 +10,8 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -199,6 +201,30 @@ def test_uv_installs_the_wheel_as_a_tool_with_an_extra(wheel, tmp_path):
     run(tmp_path / "home/nodetune/bin/python", "-c", "import psycopg")
     run(BIN / "uv", "tool", "uninstall", "nodetune", env=env)
     assert not list(tmp_path.rglob("*nodetune*"))
+
+
+def test_an_index_takes_wheel_and_sdist_by_the_command_of_the_guide(dist, wheel):
+    taken = []
+
+    class Index(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            taken.append(re.search(rb'filename="([^"]+)"', body)[1].decode())
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    sdist = dist / f"{wheel.name.removesuffix('-py3-none-any.whl')}.tar.gz"
+    with ThreadingHTTPServer(("127.0.0.1", 0), Index) as index:
+        threading.Thread(target=index.serve_forever, daemon=True).start()
+        login = ("--username", "you", "--password", "secret")
+        url = f"http://127.0.0.1:{index.server_port}/"
+        run(BIN / "uv", "publish", "--publish-url", url, *login, wheel, sdist)
+        index.shutdown()
+    assert sorted(taken) == sorted([wheel.name, sdist.name])
 
 
 @EVERY_PYTHON
