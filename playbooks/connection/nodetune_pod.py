@@ -27,7 +27,7 @@ options:
   namespace: {description: Namespace of the pod., type: str, vars: [{name: nodetune_pod_namespace}], required: true}
   context: {description: Context of the kubeconfig., type: str, vars: [{name: nodetune_pod_context}]}
   seconds: {description: Seconds after which the pod ends itself., type: float, vars: [{name: nodetune_pod_seconds}], required: true}
-  start_seconds: {description: Seconds in which the pod has to start., type: float, vars: [{name: nodetune_pod_start_seconds}], required: true}
+  session_seconds: {description: Seconds of a session with the pod., type: float, vars: [{name: nodetune_pod_session_seconds}], required: true}
 """
 MOST = (bounded.MOST_BYTES, bounded.MOST_ERRORS, bounded.MOST_VALUES)
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from nodetune.hosts.connection_options import MOST_FORKS, Cluster
+from nodetune.hosts.connection_options import MOST_FORKS, Cluster, SessionOptions
 from nodetune.hosts.target import Target, UnreachableError
 from nodetune.onhost.host_command import WORK
 from nodetune.remote.kubernetes import pod
@@ -20,7 +20,7 @@ from nodetune.remote.login.deadline import Deadline
 
 OURS = {"app.kubernetes.io/name": "nodetune", "app.kubernetes.io/component": "fix"}
 START_SECONDS = 120.0
-"""How long a pod may take to start, unless sessions may take longer."""
+"""How long a pod may take to start, unless a session may take longer."""
 
 GRACE_SECONDS = 900
 """How long a command that is changing the host may go on after the end of the run: initramfs takes minutes."""
@@ -43,7 +43,10 @@ NO_POD, CONFLICT = 404, 409
 
 @dataclass(frozen=True)
 class HostPod:
-    """A pod of this name on a node. It ends itself after this many seconds, even if its controller has died."""
+    """A pod of this name on a node. It ends itself after this many seconds, even if its controller has died.
+
+    `session_seconds`: what --timeout allows for a session.
+    """
 
     node: str
     name: str
@@ -51,7 +54,11 @@ class HostPod:
     namespace: str
     context: str | None
     seconds: float
-    start_seconds: float = START_SECONDS
+    session_seconds: float = SessionOptions.seconds
+
+    @property
+    def start_seconds(self) -> float:
+        return max(START_SECONDS, self.session_seconds)
 
     @property
     def pods(self) -> str:
@@ -60,7 +67,7 @@ class HostPod:
 
 def manifest(wanted: HostPod) -> dict[str, Any]:
     """Return the pod: it may enter the host, has no token and no limit of memory, and comes back after a reboot."""
-    made = pod.manifest(wanted.image, wanted.node, wanted.seconds)
+    made = pod.manifest(wanted.image, wanted.node, wanted.seconds + wanted.start_seconds)
     made["metadata"] = {"name": wanted.name, "labels": OURS}
     made["spec"].update(
         restartPolicy="Always", priorityClassName="system-node-critical", terminationGracePeriodSeconds=GRACE_SECONDS
@@ -80,7 +87,7 @@ def shell(wanted: HostPod, most: tuple[int, int, int]) -> HostShell:
             pod.wait(api, f"{wanted.pods}/{wanted.name}", deadline)
     except ApiError as problem:
         raise pod.failed(problem, deadline) from None
-    return HostShell(api, wanted.namespace, wanted.name, most)
+    return HostShell(api, wanted.namespace, wanted.name, most, wanted.session_seconds)
 
 
 def _make(api: Api, wanted: HostPod) -> None:
@@ -113,9 +120,9 @@ def _remove(api: Api, namespace: str, name: str, query: Mapping[str, str] | None
 class HostPods:
     """The pods of one play. None is made here: the connection to a host makes its own."""
 
-    def __init__(self, cluster: Cluster, seconds: float, start_seconds: float) -> None:
+    def __init__(self, cluster: Cluster, seconds: float, session_seconds: float) -> None:
         self._cluster, self._seconds, self._names = cluster, seconds, list[str]()
-        self._start_seconds = max(START_SECONDS, start_seconds)
+        self._session_seconds = session_seconds
 
     def variables(self, target: Target) -> dict[str, Any]:
         """Return the variables of Ansible's connection. Raise UnreachableError, KubeconfigError."""
@@ -125,8 +132,8 @@ class HostPods:
             self._cluster.image or self._image(target),
             self._cluster.namespace,
             self._cluster.context,
-            math.ceil(self._seconds) + self._start_seconds,
-            self._start_seconds,
+            math.ceil(self._seconds),
+            self._session_seconds,
         )
         self._names.append(wanted.name)
         given = {f"nodetune_pod_{name}": value for name, value in asdict(wanted).items() if value is not None}

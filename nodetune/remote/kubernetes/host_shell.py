@@ -19,9 +19,8 @@ from nodetune.remote.login.deadline import Deadline
 FOLLOW_SECONDS = 20.0
 """How long one session waits for a command: no proxy ends it as idle, and a dead one is noticed soon."""
 
-SLACK_SECONDS = 15.0
 RETRY_SECONDS = 60.0
-"""How long a node may not answer, such as while its container runtime restarts."""
+"""How long a node may not answer, such as while its container runtime restarts, unless a session may take longer."""
 
 PAUSE_SECONDS = 1.0
 KNOWN = (host_command.ENDED, host_command.NOT_YET, host_command.UNKNOWN)
@@ -35,6 +34,10 @@ REFUSED = (401, 403, 404)
 @cache
 def _program() -> str:
     return Path(host_command.__file__).read_text("utf-8")
+
+
+def retry_seconds(seconds: float) -> float:
+    return max(RETRY_SECONDS, FOLLOW_SECONDS + seconds)
 
 
 class Said:
@@ -72,10 +75,11 @@ class Said:
 
 
 class HostShell:
-    """Runs commands through one pod, one after another."""
+    """Runs commands through one pod, one after another. A session may take `seconds` more than it waits for its command."""
 
-    def __init__(self, api: Api, namespace: str, name: str, most: tuple[int, int, int]) -> None:
+    def __init__(self, api: Api, namespace: str, name: str, most: tuple[int, int, int], seconds: float) -> None:
         self._api, self._namespace, self._pod, self._most = api, namespace, name, most
+        self._seconds, self._retry_seconds = FOLLOW_SECONDS + seconds, retry_seconds(seconds)
         self._answered = 0.0
 
     def run(self, command: str, data: bytes = b"") -> tuple[int, bytes, bytes]:
@@ -99,7 +103,7 @@ class HostShell:
 
         A container runtime that restarts ends its sessions with 0.
         """
-        deadline = Deadline(FOLLOW_SECONDS + SLACK_SECONDS)
+        deadline = Deadline(self._seconds)
         channels, connection = self._opened(deadline)
         then = f"sys.exit(follow({name!r}, {len(heard.out)}, {len(heard.error)}, {FOLLOW_SECONDS}))\n"
         heard.to_send = memoryview(script.by_length(f"{_program()}\n{first}{then}".encode()) + data)
@@ -129,11 +133,11 @@ class HostShell:
                 self._require_answers()
                 return exec_channel.opened(self._api, self._namespace, self._pod, deadline)
             except ApiError as problem:
-                if problem.status in REFUSED or time.monotonic() - self._answered > RETRY_SECONDS:
+                if problem.status in REFUSED or time.monotonic() - self._answered > self._retry_seconds:
                     raise UnreachableError(pod.STATES.get(problem.status, "unreachable"), str(problem)) from None
             deadline = Deadline(deadline.seconds)
             time.sleep(PAUSE_SECONDS)
 
     def _require_answers(self) -> None:
-        if time.monotonic() - self._answered > 2 * RETRY_SECONDS:
+        if time.monotonic() - self._answered > 2 * self._retry_seconds:
             raise UnreachableError("dropped", f"sessions in pod {self._pod} break again and again")

@@ -15,6 +15,7 @@ from nodetune.remediation import host_operations, kubernetes
 from nodetune.remediation.request import ApplyRequest
 from nodetune.remediation.runs.connection import RECORDED, connection_record
 from nodetune.remote.kubernetes import api, cordon, host_pod, host_shell, pod
+from nodetune.remote.login.deadline import Deadline
 from tests.support import api_server
 
 MOST = (1 << 16, 1 << 12, 1000)
@@ -45,13 +46,17 @@ def sessions(server, *answers):
     return told
 
 
-def run(command="true", most=MOST):
-    return host_shell.HostShell(api.connected(None), "nodetune", "p", most).run(command)
+def shell(most=MOST, seconds=40.0):
+    return host_shell.HostShell(api.connected(None), "nodetune", "p", most, seconds)
 
 
-def refused(**more):
+def run(command="true"):
+    return shell().run(command)
+
+
+def refused():
     with pytest.raises(UnreachableError) as problem:
-        run(**more)
+        run()
     return problem.value.state, problem.value.message
 
 
@@ -93,8 +98,17 @@ def test_a_session_that_is_refused_for_a_while_is_asked_for_again(server):
     assert len(told) == 1
 
 
+def test_a_slow_node_has_the_time_that_the_run_allows(server, monkeypatch):
+    given = []
+    monkeypatch.setattr(host_shell, "Deadline", lambda seconds: given.append(seconds) or Deadline(seconds))
+    sessions(server, lambda session: session.errors(b"\n0\n").failed(ENDED))
+    shell(seconds=240.0).run("true")
+    assert given == [host_shell.FOLLOW_SECONDS + 240.0]
+    assert host_shell.retry_seconds(240.0) >= given[0], "a session that takes all of it is not the last one"
+
+
 def test_a_node_that_does_not_come_back_is_lost(server, monkeypatch):
-    monkeypatch.setattr(host_shell, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(host_shell, "retry_seconds", lambda _seconds: 0.05)
     server.refusals["/exec"] = [(500, "error dialing backend")] * 100
     state, message = refused()
     assert state == "unreachable"
@@ -155,7 +169,7 @@ def test_a_play_takes_the_image_of_the_daemon_set_and_removes_its_pods(server):
     pods = host_pod.HostPods(Cluster(), 60.0, 300.0)
     found = pods.variables(Target("gpu1", address="nodetune-a", connection="kubernetes"))
     assert (found["nodetune_pod_image"], found["nodetune_pod_node"]) == ("registry/own:1", "gpu1")
-    assert found["nodetune_pod_start_seconds"] == 300.0, "as long as a session may take"
+    assert found["nodetune_pod_session_seconds"] == 300.0
     pods.close()
     assert server.requests[-1] == f"DELETE /api/v1/namespaces/nodetune/pods/{found['nodetune_pod_name']}"
 
