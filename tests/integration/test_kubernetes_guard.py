@@ -96,7 +96,7 @@ def cluster(monkeypatch):
 
 def test_the_api_server_takes_every_field(cluster):
     kubectl("create", "namespace", "nodetune")
-    for kind in ("daemonset", "npd", "clear"):
+    for kind in ("daemonset", "npd", "clear", "fixes", "verify"):
         kubectl(
             "apply",
             "--server-side",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import nodetune
-from nodetune.foundation.request import RequestError, built, one_of, part
+from nodetune.foundation.request import RequestError, built, limited, one_of, part
 from nodetune.guard.deploy import policy as guard_policy
 from nodetune.guard.deploy.paths import PYTHONS
 from nodetune.guard.node.policy import ACTS, MODES
@@ -18,7 +18,7 @@ from nodetune.hosts.connection_options import ConnectionOptions
 if TYPE_CHECKING:
     from nodetune.audit.selection import Selection
 
-MANIFESTS = ("daemonset", "nrc", "npd", "dra", "alerts", "fixes", "clear", "all")
+MANIFESTS = ("daemonset", "nrc", "npd", "dra", "alerts", "fixes", "verify", "clear", "all")
 DNS_NAME = "[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
 
 
@@ -77,7 +77,10 @@ class InstallRequest(GuardDiffRequest):
 
 @dataclass(frozen=True)
 class ManifestsRequest:
-    """Print manifests for Kubernetes. `enforce`: the checks that make a problem; `device`: POOL/DEVICE of device taints."""
+    """Print manifests for Kubernetes. `enforce`: the checks that make a problem; `device`: POOL/DEVICE of device taints.
+
+    `gpus`: how many an idle node has free, for a Job that measures it.
+    """
 
     kind: str = one_of("daemonset", MANIFESTS)
     selection: Selection = built()
@@ -86,6 +89,7 @@ class ManifestsRequest:
     kubernetes: str = "1.32"
     device: tuple[str, ...] = ()
     node_labels: tuple[str, ...] = ("nvidia.com/gpu.present=true",)
+    gpus: int = limited(8, 1, 64)
 
     def __post_init__(self) -> None:
         """Raise RequestError."""

@@ -28,7 +28,7 @@ def one(kind, objects):
 
 
 @pytest.mark.parametrize("version", ["1.33", "1.37"])
-@pytest.mark.parametrize("kind", ["daemonset", "npd", "clear", "fixes", "dra"])
+@pytest.mark.parametrize("kind", ["daemonset", "npd", "clear", "fixes", "verify", "dra"])
 def test_the_schemas_of_kubernetes_accept_them(kind, version):
     newest = kind == "dra"
     for each in made(kind, kubernetes="1.37", device=DEVICES):
@@ -92,6 +92,14 @@ def test_the_policy_in_the_config_map_is_one_that_the_node_reads():
     text = one("ConfigMap", made())["data"]["guard.json"]
     assert policy.Policy(policy.parsed(text), "").mode == "observe"
     assert manifests.text(ManifestsRequest()) == manifests.text(ManifestsRequest())
+
+
+def test_a_node_is_measured_once_all_its_gpus_are_free_and_without_privileges():
+    pod = one("Job", made("verify", gpus=4))["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["resources"] == {"limits": {"nvidia.com/gpu": "4"}}
+    assert container["securityContext"]["runAsNonRoot"]
+    assert not pod["automountServiceAccountToken"]
 
 
 def test_rules_of_the_readiness_controller_begin_as_dry_runs():

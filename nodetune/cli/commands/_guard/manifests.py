@@ -17,7 +17,7 @@ from nodetune.guard.deploy.request import ManifestsRequest
     **of(ManifestsRequest, "kind"),
     help="Guard as a DaemonSet; rules of the Node Readiness Controller (nrc); plugin of node-problem-detector (npd); device "
     "taints (dra); alerts for the Prometheus operator (alerts); an account that may apply fixes (fixes); a Job that removes "
-    "the condition from all nodes (clear); all but these three.",
+    "the condition from all nodes (clear); a Job that measures a node (verify); all but these four.",
 )
 @cli_options.judging
 @click.option(
@@ -26,10 +26,16 @@ from nodetune.guard.deploy.request import ManifestsRequest
     metavar="CHECK",
     help="Gating check that makes a problem, or all. May be repeated. Default: none, all are only observed.",
 )
-@click.option("--image", **of(ManifestsRequest, "image"), metavar="IMAGE", help="Image made by `make image`.")
+@click.option(
+    "--image",
+    **of(ManifestsRequest, "image"),
+    metavar="IMAGE",
+    help="Image made by `make image`; of --kind verify: one with nodetune, NCCL and cuBLAS.",
+)
 @click.option(
     "--kubernetes", **of(ManifestsRequest, "kubernetes"), metavar="VERSION", help="Oldest API server of the cluster."
 )
+@click.option("--gpus", **of(ManifestsRequest, "gpus"), metavar="N", help="GPUs of a node, for --kind verify.")
 @click.option("--device", multiple=True, metavar="POOL/DEVICE", help="GPU for --kind dra. May be repeated.")
 @click.option(
     "--node-label",

@@ -15,7 +15,7 @@ from nodetune.guard.deploy.request import ManifestsRequest
 from nodetune.guard.node.condition import ALL
 
 Object = dict[str, Any]
-LEFT_OUT = (("clear", "all"), ("fixes", "all"), ("alerts", "all"))
+LEFT_OUT = ("clear", "fixes", "alerts", "verify")
 """Kinds that only their own name prints."""
 
 
@@ -25,12 +25,13 @@ def text(request: ManifestsRequest) -> str:
         "daemonset": daemon_set,
         "clear": clear,
         "fixes": fixes,
+        "verify": verify,
         "npd": detector,
         "nrc": readiness,
         "dra": device_taints,
         "alerts": alert_rules,
     }
-    kinds = [kind for kind in made if request.kind in (kind, "all") and (kind, request.kind) not in LEFT_OUT]
+    kinds = [kind for kind in made if request.kind == kind or (request.kind == "all" and kind not in LEFT_OUT)]
     if request.kind == "all" and not request.device:
         kinds.remove("dra")
     return dump(each for kind in kinds for each in made[kind](request))
@@ -103,6 +104,11 @@ def clear(request: ManifestsRequest) -> list[Object]:
 def fixes(_request: ManifestsRequest) -> list[Object]:
     """Return an account that may apply fixes, for a controller that has no administrator's credential."""
     return access.fixing(access.NAMESPACE)
+
+
+def verify(request: ManifestsRequest) -> list[Object]:
+    """Return the Job that measures a node once nothing else has its GPUs."""
+    return [pods.verify_job(access.NAMESPACE, request.image, request.gpus, request.node_selector)]
 
 
 def alert_rules(_request: ManifestsRequest) -> list[Object]:

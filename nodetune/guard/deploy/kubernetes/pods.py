@@ -1,4 +1,4 @@
-"""The pods of the guard: the DaemonSet, and the Job that clears the condition. Pure."""
+"""The pods of the guard: the DaemonSet, and the Jobs that clear the condition and measure a node. Pure."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from nodetune.guard.deploy.paths import ETC, POLICY, PROGRAM
 from nodetune.guard.node.report import TOKENS
 
 COMPONENT = "app.kubernetes.io/component"
-DAEMON_SET, CLEAR, CONFIG = "nodetune-node", "nodetune-clear", "nodetune-guard"
+DAEMON_SET, CLEAR, VERIFY, CONFIG = "nodetune-node", "nodetune-clear", "nodetune-verify", "nodetune-guard"
 START = ["python3", "-I", "-S", "-B", f"{PROGRAM}/nodetune/guard/node/__main__.py"]
 RESULT, HOST, RUN = "/result", "/host", "/run/nodetune"
 TOKEN_SECONDS = 3600
+MEASURED = ("nvidia.com/gpu", "node.kubernetes.io/unschedulable")
+"""Taints of nodes that may be measured: a cordoned node, too."""
+
 UNPRIVILEGED = {
     "runAsNonRoot": True,
     "runAsUser": 65532,
@@ -150,6 +153,41 @@ def clear_job(namespace: str, image: str) -> dict[str, Any]:
                     "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
                     "containers": [container],
                     "volumes": [_token()],
+                },
+            },
+        },
+    }
+
+
+def verify_job(namespace: str, image: str, gpus: int, node_selector: Any) -> dict[str, Any]:
+    """Return the Job that runs `nodetune verify` in a pod with all GPUs of a node: it waits until all of them are free."""
+    labels = {**LABELS, COMPONENT: "verify"}
+    folders = {"tmp": "/tmp", "shm": "/dev/shm"}  # noqa: S108  (of the pod alone)
+    container = {
+        "name": "verify",
+        "image": image,
+        "command": ["nodetune", "verify"],
+        "env": [{"name": "HOME", "value": folders["tmp"]}],
+        "resources": {"limits": {"nvidia.com/gpu": str(gpus)}},
+        "securityContext": UNPRIVILEGED,
+        "volumeMounts": [{"name": name, "mountPath": path} for name, path in folders.items()],
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {**named(VERIFY, namespace), "labels": labels},
+        "spec": {
+            "backoffLimit": 0,
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "automountServiceAccountToken": False,
+                    "enableServiceLinks": False,
+                    "restartPolicy": "Never",
+                    "nodeSelector": node_selector,
+                    "tolerations": [{"key": key, "operator": "Exists"} for key in MEASURED],
+                    "containers": [container],
+                    "volumes": [{"name": "tmp", "emptyDir": {}}, {"name": "shm", "emptyDir": {"medium": "Memory"}}],
                 },
             },
         },
