@@ -8,8 +8,9 @@ files, and after their rollback. `always`: it runs even if nothing changed. `of`
 
 import glob
 import os
+import re
 
-from . import command
+from . import boot_space, command
 from .problem import ChangeError
 from .resources.unit import last_words
 
@@ -25,6 +26,8 @@ TOOLS = {
 UNIT_SECONDS = 120
 RAM_DISKS = "/boot/init*"
 MODULES = "/lib/modules"
+GRUB_CONFIGS = ("/boot/grub/grub.cfg", "/boot/grub2/grub.cfg")
+MODPROBE = "/etc/modprobe.d/nodetune-{}.conf"
 UNITS = "/etc/systemd/system"
 
 
@@ -69,12 +72,43 @@ def run(handler):
     """Run the handler. Raise ChangeError with the reason, also for a unit that does not start."""
     if handler["run"] in TOOLS:
         candidates, seconds = TOOLS[handler["run"]]
-        command.run(next((argv for argv in candidates if command.find(argv[0])), candidates[0]), seconds)
+        argv = next((argv for argv in candidates if command.find(argv[0])), candidates[0])
+        _require_space(handler["run"], argv[0])
+        command.run(argv, seconds)
+        if argv[0] == "dracut":
+            _require_copies()
         return
     verb, _, unit = handler["run"].partition(" ")
     if verb not in UNIT_VERBS or not unit:
         raise ChangeError(f"unknown handler {handler['run']!r}")
     UNIT_VERBS[verb](unit)
+
+
+def _require_space(name, tool):
+    """Raise ChangeError where a second copy of what boots the host does not fit: a tool that runs out of space may lose it.
+
+    grub-mkconfig copies its new menu over the old one, and dracut removes an image that it could not write.
+    """
+    files = {"update-grub": filter(os.path.exists, GRUB_CONFIGS), "initramfs": _ram_disks()}.get(name, ())
+    for path in files:
+        size = os.path.getsize(path)
+        boot_space.require(tool, path, size + size // 8)
+
+
+def _require_copies():
+    """Raise ChangeError if a RAM disk of dracut has a module without nodetune's file for it: the module loads from there.
+
+    Unless it makes images for this host alone, dracut leaves out all of /etc/modprobe.d.
+    """
+    files = {path.rpartition("nodetune-")[2][: -len(".conf")]: path for path in glob.glob(MODPROBE.format("*"))}
+    for image in _ram_disks() if files and command.find("lsinitrd") else ():
+        listed = command.run(["lsinitrd", image], 120)
+        for module, path in sorted(files.items()):
+            if path[1:] not in listed and re.search(r"/{}\.ko\b".format(re.sub("[_-]", "[_-]", module)), listed):
+                raise ChangeError(
+                    f'{image} has the module {module} without {path}: put install_optional_items+=" {MODPROBE.format("*")} " '
+                    "into /etc/dracut.conf.d/site.conf, then run dracut --force --regenerate-all"
+                )
 
 
 def makes_sense_afterwards(handler):
