@@ -11,6 +11,7 @@ from . import mount_files, read
 
 LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs")
 EXT = ("ext2", "ext3", "ext4")
+SLOW = ("data=journal", "discard", "nobarrier")
 NFS = ("nfs", "nfs4")
 PARALLEL = (
     "lustre",
@@ -44,6 +45,8 @@ def collect(names, step):
     step(mountinfo)
     everything = mounts(read.text(mountinfo))
     points = {place: seen for place, seen in everything.items() if seen["type"] in LOCAL + NFS + PARALLEL}
+    for seen in points.values():
+        seen["super_options"] += _hidden(seen)
     disks = {place: _disk(seen) for place, seen in points.items()}
     yield "points", read.value({place: dict(seen, **_described(disks[place])) for place, seen in points.items()})
     below = {os.path.basename(disk): disk for disk in disks.values() if disk}
@@ -115,8 +118,19 @@ def _described(disk):
 
 def _errors(seen):
     """Return the number of errors that the file system has recorded since its last repair."""
-    name = os.path.basename(read.real("/sys/dev/block/" + seen["device"]))
-    return read.file_fact("/sys/fs/ext4/{}/errors_count".format(name), int)
+    return read.file_fact("/sys/fs/ext4/{}/errors_count".format(_name(seen)), int)
+
+
+def _hidden(seen):
+    """Return options that mountinfo leaves out because they are the default in the superblock of an ext4 (tune2fs -o)."""
+    if seen["type"] not in EXT:
+        return []
+    set_there = read.text_or("/proc/fs/ext4/{}/options".format(_name(seen))).split()
+    return [option for option in SLOW if option in set_there and option not in seen["super_options"]]
+
+
+def _name(seen):
+    return os.path.basename(read.real("/sys/dev/block/" + seen["device"]))
 
 
 def nfs_settings(options):

@@ -2,6 +2,8 @@
 
 import os
 import re
+import shutil
+import stat
 import subprocess
 from pathlib import Path
 
@@ -9,9 +11,10 @@ import pytest
 import yaml
 
 from nodetune import checks
-from nodetune.audit import explain
+from nodetune.audit import evaluate, explain
 from nodetune.checks import fleet_comparisons
-from nodetune.probe import cmdline, read
+from nodetune.facts import document
+from nodetune.probe import cmdline, mounts, read
 
 STEPS = {check.id: check.remedy.steps for check in checks.load_all() if check.remedy.kind == "manual"}
 GRUB = """\
@@ -124,6 +127,63 @@ def test_a_printed_mtu_is_taken_by_a_link():
     command = re.search(r"ip link set LINK mtu 9000", STEPS["ethernet-mtu-small"])[0].replace("LINK", "b0")
     done = shell(f"unshare -n bash -ec 'ip link add b0 type bridge; {command}; ip -o link show b0'")
     assert "mtu 9000" in done.stdout, done.stderr
+
+
+def test_a_file_of_nccl_is_safe_after_the_printed_command(tmp_path):
+    file = tmp_path / "nccl.conf"
+    file.write_text("NCCL_DEBUG=WARN\n")
+    file.chmod(0o666)
+    command = re.search(r"chown root:root FILE && chmod \d+ FILE", STEPS["nccl-conf-file-unsafe"])[0]
+    owner = "root:root" if os.geteuid() == 0 else f"{os.geteuid()}:{os.getegid()}"
+    done = shell(command.replace("root:root", owner).replace("FILE", str(file)))
+    assert (done.returncode, stat.S_IMODE(file.stat().st_mode)) == (0, 0o644), done.stderr
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """An ext4 of 16 MiB in a file, and where to mount it."""
+    if os.geteuid() or not all(map(shutil.which, ("mkfs.ext4", "debugfs", "e2fsck", "tune2fs"))):
+        pytest.skip("needs root and e2fsprogs")
+    image, place = tmp_path / "disk", tmp_path / "mnt"
+    place.mkdir()
+    made = shell(f"truncate -s 16M {image}; mkfs.ext4 -q {image}; mount -o loop {image} {place}; umount {place}")
+    if made.returncode:
+        pytest.skip("no file system can be mounted here")
+    yield image, place
+    shell(f"umount -l {place} || true")
+
+
+def judged(check, place):
+    """What an audit says of one mount, by what the kernel says of it."""
+    names = ("points", "ext4_errors")
+    facts = {f"mounts.{name}": fact for name, fact in mounts.collect(names, lambda _text: None) if name in names}
+    points, errors = facts["mounts.points"], facts["mounts.ext4_errors"]
+    points["value"] = {"/data": points["value"][str(place)]}
+    errors["each"] = {"/data": errors["each"][str(place)]}
+    return evaluate.judge(checks.load(check), document.from_data({"facts": facts})).status
+
+
+def test_an_ext4_has_no_errors_after_the_printed_check(disk):
+    image, place = disk
+    shell(
+        f"debugfs -w -R 'ssv error_count 3' {image}; debugfs -w -R 'ssv state 2' {image}; mount -o loop {image} {place}"
+    )
+    assert judged("file-system-errors-recorded", place) == "fail"
+    command = re.search(r"e2fsck -f", STEPS["file-system-errors-recorded"])[0]
+    done = shell(f"umount {place}; {command} -y {image} || [ $? = 1 ]; mount -o loop {image} {place}")
+    assert done.returncode == 0, done.stderr
+    assert judged("file-system-errors-recorded", place) == "pass"
+
+
+def test_data_is_not_journaled_after_the_printed_command(disk):
+    image, place = disk
+    shell(f"tune2fs -o journal_data {image}; mount -o loop {image} {place}")
+    assert judged("data-journaled", place) == "fail"
+    command = re.search(r"tune2fs -o \S+ DEVICE", STEPS["data-journaled"])[0].replace("DEVICE", str(image))
+    assert "journal_data" in shell(f"tune2fs -l {image}").stdout
+    done = shell(f"umount {place}; {command}; mount -o loop {image} {place}")
+    assert done.returncode == 0, done.stderr
+    assert judged("data-journaled", place) == "pass"
 
 
 EVERY = {**STEPS, **{name: each.as_check().remedy.steps for name, each in fleet_comparisons.every().items()}}

@@ -101,6 +101,20 @@ def test_errors_of_a_file_system_are_found_by_its_device(tree, collect):
     assert "absent" in errors["/data"]
 
 
+def test_an_option_that_is_the_superblock_s_default_is_told(tree, collect):
+    """As the kernel shows an ext4 after tune2fs -o journal_data,discard: mountinfo has neither."""
+    tree(
+        {
+            **info("28 1 7:3 / /data rw,relatime - ext4 /dev/loop3 rw,nodelalloc"),
+            "/sys/devices/virtual/block/loop3/size": "9\n",
+            "/sys/dev/block/7:3": "-> ../../devices/virtual/block/loop3",
+            "/proc/fs/ext4/loop3/options": "rw\nbarrier\nnodelalloc\ndata=journal\ndiscard\ninode_readahead_blks=32\n",
+        }
+    )
+    options = collect("mounts")["mounts.points"]["value"]["/data"]["super_options"]
+    assert options == ["rw", "nodelalloc", "data=journal", "discard"]
+
+
 def test_nfs_settings_and_read_ahead(tree, collect):
     tree(
         {
