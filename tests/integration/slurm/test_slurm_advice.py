@@ -27,6 +27,7 @@ GPUS = {
     "numa.node_count": {"value": 2},
     "cpu.cores": {"value": 4},
     "cpu.sockets": {"value": 2},
+    "cpu.count": {"value": 4},
 }
 """What this machine lacks. Slurm's own facts are real."""
 
@@ -102,3 +103,45 @@ def test_no_answer_of_slurmctld_leaves_the_text_to_judge(cluster):
     assert "scontrol" in found.facts["slurm.registered"].reason
     found = judged(cluster)
     assert (found.status, found.reason) == ("pass", "")
+
+
+PROLOG = "Prolog=/bin/true"
+SETTINGS = {
+    "prolog-failure-holds-job": (PROLOG, r"nohold_on_prolog_fail", "SchedulerParameters={}"),
+    "prolog-may-hang": (PROLOG, r"PrologEpilogTimeout=\d+", "{}"),
+    "prolog-runs-late": (PROLOG, r"PrologFlags=\w+", "{}"),
+    "health-check-never-runs": (
+        "",
+        r"HealthCheckProgram=PATH, HealthCheckInterval=\d+, HealthCheckNodeState=[A-Z,]+[A-Z]",
+        "{}",
+    ),
+    "cpus-per-gpu-too-many": ("DefCpuPerGPU=100", r"DefCpuPerGPU", "{}=2"),
+}
+"""Check → the line of slurm.conf that plants its fault, what its steps print, and the line that this becomes."""
+
+
+@pytest.mark.parametrize("check", SETTINGS)
+def test_a_printed_setting_is_in_force_after_scontrol_reconfigure(cluster, check):
+    plant, pattern, line = SETTINGS[check]
+    steps = CHECKS[check].remedy.steps
+    plain = re.sub(
+        r"^(Prolog|HealthCheck|SchedulerParameters|DefCpu).*\n", "", cluster.conf.read_text(), flags=re.MULTILINE
+    )
+    cluster.conf.write_text(plain)
+    written(cluster, gres="Gres=gpu:h200:2", lines=["AutoDetect=off", "Name=gpu Type=h200 File=/dev/nvidia[0-1]"])
+    plain = cluster.conf.read_text()
+    cluster.conf.write_text(f"{plant}\n{plain}")
+    cluster.restart()
+    assert judged(cluster, check).status == "fail"
+    found = re.search(pattern, steps)[0].replace("PATH", "/bin/true")
+    lines = [line.format(each) for each in found.split(", ")]
+    kept = plant if line.partition("=")[0].format(found) != plant.partition("=")[0] else ""
+    cluster.conf.write_text("\n".join([kept, *lines, plain]))
+    cluster.run(*re.search(r"scontrol reconfigure", steps)[0].split())
+    assert judged(cluster, check).status == "pass"
+    name, _, value = lines[0].partition("=")
+    shown = rf"^{name}\s+= .*{value}" if name != "DefCpuPerGPU" else rf"JobDefaults.*{name}={value}"
+    cluster.wait_until(
+        lambda: re.search(shown, cluster.run("scontrol", "show", "config"), re.IGNORECASE | re.MULTILINE),
+        f"{name} is in force",
+    )
