@@ -102,11 +102,12 @@ def who_decides(check: Check, view: FactsView, value: Any, show: Show) -> str:
     shown = show(persisted["value"])
     if persisted["value"] == value:
         return f"set by {place(persisted)} ({shown})"
-    why = (
-        "; changed at run time or later in the boot, or that file is not loaded yet"
-        if check.remedy.kind in LOADED
-        else ""
-    )
+    if check.remedy.kind not in LOADED:
+        why = ""
+    elif persisted.get("at_boot"):
+        why = "; this boot has read that file, so something sets it later in the boot, or did at run time"
+    else:
+        why = "; changed at run time or later in the boot, or that file is not loaded yet"
     return f"the next boot sets {shown}: {place(persisted)}{why}"
 
 

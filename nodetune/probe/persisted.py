@@ -2,10 +2,12 @@
 
 `persisted.sysctl.NAME` by systemd-sysctl's order and, if tuned reads the files after it, tuned's;
 `persisted.tmpfiles.PATH` by systemd-tmpfiles': {"value", "file", "line"} of the line that wins; absent if no file
-sets it. What units and scripts of the site set at boot wins over both. `persisted.sysctl_conf` is what /etc/sysctl.conf sets, by name: `sysctl --system` reads it last.
+sets it; with "at_boot" if that file is older than the boot, which has read it then. What units and scripts of the site
+set at boot wins over both. `persisted.sysctl_conf` is what /etc/sysctl.conf sets, by name: `sysctl --system` reads it last.
 """
 
 import fnmatch
+import os
 import re
 
 from nodetune.onhost import sysctl
@@ -21,18 +23,28 @@ def collect(names, step):
     paths = [name.partition(".")[2] for name in names if name.startswith("tmpfiles.")]
     step("units and scripts of the boot")
     scripts = boot_scripts.lines() if sysctls or paths else []
+    booted = re.search(r"^btime (\d+)", read.text_or("/proc/stat"), re.M)
     step("sysctl.d")
     lines, last = (_lines("sysctl.d"), read.tried(_read_last, scripts)) if sysctls else ([], {})
     for name in sysctls:
         late = boot_scripts.sets_sysctl(name, scripts)
-        yield "sysctl." + name, read.value(late) if late else sysctl_winner(name, lines, last)
+        yield "sysctl." + name, read.value(late) if late else _dated(sysctl_winner(name, lines, last), booted)
     if "sysctl_conf" in names:
         yield "sysctl_conf", read.tried(lambda: read.value(_sysctl_conf()))
     step("tmpfiles.d")
     lines = _lines("tmpfiles.d") if paths else []
     for path in paths:
         late = boot_scripts.sets_file(path, scripts)
-        yield "tmpfiles." + path, read.value(late) if late else tmpfiles_winner(path, lines)
+        yield "tmpfiles." + path, read.value(late) if late else _dated(tmpfiles_winner(path, lines), booted)
+
+
+def _dated(fact, booted):
+    """Mark a line whose file has been as it is since before the boot."""
+    try:
+        old = "value" in fact and booted and os.stat(read.ROOT + fact["value"]["file"]).st_ctime < int(booted.group(1))
+    except OSError:
+        return fact
+    return read.value(dict(fact["value"], at_boot=True)) if old else fact
 
 
 def _lines(kind):

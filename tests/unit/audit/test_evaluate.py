@@ -56,6 +56,14 @@ def test_a_file_with_another_value_did_not_set_it(later):
     assert "changed at run time" in finding.reason
 
 
+def test_a_file_that_the_boot_has_read_is_undone_by_something_later():
+    kept_since = {"value": {**kept(7)["value"], "at_boot": True}}
+    finding = judge(CHECK, a__b={"value": 1}, **{PERSISTED: kept_since})
+    assert finding.reason.endswith(
+        "; this boot has read that file, so something sets it later in the boot, or did at run time"
+    )
+
+
 def test_a_running_kernel_keeps_its_arguments_until_the_boot():
     check = replace(CHECK, fact="cmdline.running.x", accept=Equals("0"), set="0", remedy=kernel_arg("x"))
     boot = {"value": {"value": "0", "file": "/boot/grub/grub.cfg"}}

@@ -1,6 +1,7 @@
 """Which line decides at the next boot. The expectations were seen from systemd 252's own tools."""
 
 import errno
+import time
 
 import pytest
 
@@ -180,3 +181,17 @@ def test_the_lines_of_sysctl_conf_are_told_by_name(tree, collect):
     tree({"/etc/sysctl.conf": f"{NAME}=old\n#{NAME}=x\n-{NAME} = late\nbroken\n"})
     told = collect("persisted", ["sysctl_conf"])["persisted.sysctl_conf"]
     assert told == {"value": {NAME: {**LATE, "line": 3}}}
+
+
+@pytest.mark.parametrize(("since", "told"), [(3600, True), (-3600, False)])
+def test_a_file_that_is_older_than_the_boot_was_read_by_it(tree, collect, since, told):
+    boot = f"cpu 1 2\nbtime {int(time.time()) + since}\n"
+    tree(
+        {
+            "/proc/stat": boot,
+            "/etc/sysctl.d/a.conf": "vm.swappiness = 10\n",
+            "/etc/tmpfiles.d/a.conf": "w /sys/x - - - - 1\n",
+        }
+    )
+    facts = collect("persisted", ["sysctl.vm.swappiness", "tmpfiles./sys/x"])
+    assert [fact["value"].get("at_boot", False) for fact in facts.values()] == [told, told]
