@@ -159,7 +159,7 @@ def test_a_line_that_tuned_reads_last_is_named_and_nothing_is_set(site, with_tun
     assert numa_balancing(site) == "1"
 
 
-def test_beside_tuned_without_that_line_it_is_fixed_and_stays(site, with_tuned):
+def test_with_tuned_but_without_that_line_it_is_fixed_and_stays(site, with_tuned):
     site.machine.write(CONF, "# ours\n")
     answer = apply(site, (TUNED,))
     assert answer.outcomes == {TUNED: "fixed"}, answer

@@ -51,7 +51,7 @@ TAKEN = {
     ),
     "receive-overruns": (r"ethtool -G LINK rx MAXIMUM", "ethtool -g ens11 | awk '/^RX:/ {print $2}' | tail -1", "4096"),
 }
-"""Check → what its steps print, and what the kernel says then: its counters only begin anew with the next boot."""
+"""Check → what its steps print, and what the kernel says then: its counters only go back to 0 at the next boot."""
 
 WORDS = {"LINK": "ens11", "MAXIMUM": "4096"}
 

@@ -1,4 +1,4 @@
-"""Random sequences of apply, rollback, hand edits, kills and boots on a machine, each ended by rolling everything back.
+"""Random sequences of apply, rollback, manual edits, kills and boots on a machine, each ended by rolling everything back.
 
 tests/unit/playbooks/test_sequences.py does it two hundred times in a folder; here are a real kernel, services and boots.
 NODETUNE_SEQUENCES says how many, NODETUNE_SEED where they begin.
@@ -15,13 +15,13 @@ from tests.machines.place import until
 
 COUNT, SEED = int(os.environ.get("NODETUNE_SEQUENCES", "10")), int(os.environ.get("NODETUNE_SEED", "0"))
 OURS, SITE, LOGIND = "/etc/sysctl.d/zz-nodetune.conf", "/etc/sysctl.d/10-site.conf", "/etc/systemd/logind.conf.d"
-HANDS = {
+MANUAL = {
     OURS: "if [ -e {0} ]; then echo 'vm.swappiness = 44' >> {0}; fi",
     SITE: "echo 'vm.swappiness = 55' > {0}",
     LOGIND: "rm -f {0}/*nodetune*",
     "vm.swappiness": "sysctl -q -w vm.swappiness=77",
 }
-"""What a hand changes → how. A file of nodetune's is changed or removed, one of the site is made."""
+"""What is changed manually → how. A file of nodetune's is changed or removed, one of the site is made."""
 
 END_OF_BOOT = "timeout 600 systemctl is-system-running --wait"
 ELSE = "changed since by someone else"
@@ -30,7 +30,7 @@ UNDO = "rm -rf /var/lib/nodetune /run/nodetune /etc/sysctl.d/*nodetune* {0} && s
 
 
 class Story:
-    """One sequence: what was there before, and what hands have touched."""
+    """One sequence: what was there before, and what was touched manually."""
 
     def __init__(self, site, seed):
         self.site, self.chance, self.touched, self.done = site, random.Random(seed), set(), []
@@ -41,16 +41,16 @@ class Story:
     def happen(self):
         for _ in range(self.chance.randint(1, 4)):
             for step in self.chance.choices(
-                [self.hand, self.boot, self.roll_back], [2, 1, 2], k=self.chance.randrange(3)
+                [self.edit, self.boot, self.roll_back], [2, 1, 2], k=self.chance.randrange(3)
             ):
                 step()
             self.apply()
 
-    def hand(self):
-        what = self.chance.choice([*HANDS])
-        self.done.append(f"by hand {what}")
+    def edit(self):
+        what = self.chance.choice([*MANUAL])
+        self.done.append(f"manually {what}")
         before = self.site.files()
-        self.site.machine.ssh(HANDS[what].format(what))
+        self.site.machine.ssh(MANUAL[what].format(what))
         now = self.site.files()
         self.touched |= {path for path in {*before, *now} if before.get(path) != now.get(path)}
         self.touched |= {what} if what not in (OURS, LOGIND) else set()
@@ -106,7 +106,7 @@ class Story:
             told = refused
 
     def check(self, refused):
-        """Every file is as before or as a hand left it, or its refusal is true; nothing waits for itself."""
+        """Every file is as before or as it was left manually, or its refusal is true; nothing waits for itself."""
         labels = [label for label, message in refused if message == ELSE]
         for label in labels:
             assert any(each in label or each.replace(".", "/") in label for each in self.touched), (label, self.done)
@@ -120,7 +120,7 @@ class Story:
             assert self.site.values() == self.values, self.done
 
     def clean_up(self):
-        """Make the machine as it was: what hands left is removed by hand."""
+        """Make the machine as it was: what manual edits left is removed."""
         self.site.machine.ssh(UNDO.format(SITE))
         self.site.machine.ssh(f"rm -f {LOGIND}/*nodetune*; find /etc/systemd/system -name '*nodetune*' -delete")
         self.site.machine.ssh("find /etc -type d -empty -name '*.conf.d' -delete; systemctl daemon-reload")

@@ -13,6 +13,6 @@ def require(tool, path, needed=0):
     free, needed = about.f_bavail * about.f_frsize, needed + SPARE
     if free < needed:
         raise ChangeError(
-            f"{tool} was not run: it needs {needed >> 10} KiB beside {path}, and {free >> 10} KiB are free. That file is as "
+            f"{tool} was not run: it needs {needed >> 10} KiB next to {path}, and {free >> 10} KiB are free. That file is as "
             "it was: free some space, then run the same command again"
         )

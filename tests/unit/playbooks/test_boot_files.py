@@ -85,7 +85,7 @@ def test_a_full_boot_loses_nothing_and_is_named(do, boot, tmp_path, tool, handle
     (problem,) = do(group(tmp_path, handler), checks=["x"]).problems
     assert problem["checks"] == ["x"]
     assert problem["message"].startswith(f"{name} was not run: it needs ")
-    assert f" KiB beside {file}, and " in problem["message"]
+    assert f" KiB next to {file}, and " in problem["message"]
     assert file.read_bytes() == before
     told = do.back().problems
     assert [each["label"] for each in told] == [handler], "the file is back, and the tool is owed"

@@ -184,7 +184,7 @@ def test_a_full_boot_changes_no_file(do, rhel):
         (full / "filling").write_bytes(b"\0" * (shutil.disk_usage(full).free - 4096))
         before = texts(rhel)
         (problem, *_) = do(CHANGES).problems
-        assert problem["message"].startswith("grubby was not run: it needs 64 KiB beside ")
+        assert problem["message"].startswith("grubby was not run: it needs 64 KiB next to ")
         assert texts(rhel) == before
     finally:
         subprocess.run(["umount", "-l", full], check=True)

@@ -41,7 +41,7 @@ def same(one, other):
 
 
 def put(change, state):
-    for path in glob.glob(ENTRIES)[:1]:  # grubby writes each entry anew, and ends well where it could not
+    for path in glob.glob(ENTRIES)[:1]:  # grubby writes each entry again, and succeeds where it could not
         boot_space.require("grubby", path)
     values = _values(state)
     if isinstance(values, dict):
