@@ -82,7 +82,7 @@ def _is_usual(name: str) -> bool:
 def from_data(data: Any, host: str = "", unnamed: str = "unnamed", asked: Asked = None) -> HostFacts:
     """Read a fact document that was parsed from JSON. Raise FactsError."""
     if not isinstance(data, dict) or not isinstance(data.get("facts"), dict):
-        raise FactsError("not a fact document: no object with a member `facts`")
+        raise FactsError("not a fact document, which nodetune facts writes: no object with a member `facts`")
     facts = {
         plain_text.plain(name): _known(name, fact)
         for name, fact in _of_this_version(data)["facts"].items()
@@ -222,7 +222,11 @@ def load(path: Path, *, regular: bool = False) -> HostFacts:
         content = file_io.read(path, LARGEST_FILE, regular=regular)
     except OSError as problem:
         raise FactsError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
-    return read(content, str(path), unnamed=plain_text.plain(path.stem))
+    try:
+        return read(content, str(path), unnamed=plain_text.plain(path.stem))
+    except FactsError as problem:
+        other = "not JSON: line" in str(problem)
+        raise FactsError(f"{problem}: --facts takes what nodetune facts writes") if other else problem from None
 
 
 def files(folder: Path) -> list[Path]:

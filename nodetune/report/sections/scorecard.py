@@ -13,6 +13,9 @@ from nodetune.foundation import by_key, text
 from nodetune.report import sections
 from nodetune.report.sections import Commands, Line
 
+LONGEST = 16
+"""Checks that a command which only explains may name; with more, it explains the whole section."""
+
 REST = {PASS: "PASS", SKIP: "DOES NOT APPLY", OFF: "SWITCHED OFF OR LEFT OUT", NOT_JUDGED: "NOT JUDGED by nodetune"}
 
 
@@ -62,7 +65,9 @@ def parts(score: Score, results: Sequence[HostResult], commands: Commands) -> It
     for section in sections.build(scorecard_status.only(score, results), every=True).sections:
         members = [member for line in section.lines for member in line.members]
         chosen = dict.fromkeys(found.check for _, found in members)
-        asked = replace(commands, selected=shlex.join(word for check in chosen for word in ("-s", check)))
+        named = shlex.join(word for check in chosen for word in ("-s", check))
+        acts = section.name in (sections.NOW, sections.DRAINED)
+        asked = replace(commands, selected=named) if acts or len(chosen) <= LONGEST else commands
         rows = tuple(Row(_criteria(score, line), line) for line in section.lines)
         yield Part(section.title, rows, asked.of(section.name, members))
 

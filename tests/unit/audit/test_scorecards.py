@@ -1,5 +1,8 @@
 """The scorecards: every criterion is judged or explained, and an audit says which ones the hosts meet."""
 
+import json
+import sys
+
 import pytest
 
 from nodetune import checks
@@ -7,8 +10,12 @@ from nodetune.audit import scorecard_status, scorecards
 from nodetune.audit.request import AGAINST
 from nodetune.audit.scorecards import Criterion, Scorecard
 from nodetune.checks import fleet_comparisons
+from nodetune.facts import document
 from nodetune.foundation import paths
 from nodetune.foundation.yaml_lines import FileError
+from nodetune.probe import gpu, read
+from tests.support import fake_pynvml
+from tests.support.commandline import nodetune
 from tests.support.reporting import finding, result
 
 KNOWN = {*checks.catalogue(), *fleet_comparisons.every()}
@@ -113,3 +120,46 @@ def test_rows_of_several_ids_count_each_id():
     rows = (Criterion(("a", "b"), "text", ("x",)), Criterion(("c",), "text", (), "why"))
     score = scorecard_status.score(Scorecard("some", "", "", "", "", rows), [result("h", finding("x", status="pass"))])
     assert (score.count("pass"), score.count(*scorecard_status.STATUSES)) == (2, 3)
+
+
+@pytest.fixture
+def recorded(tmp_path, monkeypatch):
+    """recorded(answers) is the file of facts that the probe makes of NVML's recorded answers on eight H200s."""
+    monkeypatch.setattr(read, "ROOT", str(tmp_path / "root"))
+
+    def recorded(answers=None):
+        monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml.module(fake_pynvml.Replay(answers=answers)))
+        facts = {f"gpu.{name}": fact for name, fact in gpu.collect([], lambda _: None)}
+        file = tmp_path / "h200-x8.json"
+        file.write_text(document.dump(document.from_data({"host": "h200-x8", "facts": facts})))
+        return file
+
+    return recorded
+
+
+def met(file, name):
+    """Criterion → status, of those that NVML's answers alone decide."""
+    told = json.loads(nodetune("audit", "--facts", file, "--against", name, "--format", "json").stdout)["against"]
+    return {id_: each["status"] for each in told["criteria"] for id_ in each["ids"] if each["status"] in ("pass", "fail")}
+
+
+OF_EIGHT = {
+    "checklist": {f"gpu.{name}" for name in ("ecc", "ecc_errors", "nvlink_links", "persistence_mode", "row_remap")},
+    "clustermax": {"idle-thermals"},
+    "ai-cloud": set(),
+    "health-validation": {"gpu_power_limit", "nvlink_active", "nvlink_fabric", "nvlink_fabric_health"},
+}
+"""What nvidia-smi -q of the recorded node shows to be well; that node has an older driver."""
+
+
+@pytest.mark.parametrize("name", AGAINST)
+def test_the_recorded_node_of_eight_gpus_meets_what_nvidia_smi_shows(recorded, name):
+    found = met(recorded(), name)
+    assert {id_ for id_ in OF_EIGHT[name] if found.get(id_) != "pass"} == set()
+    assert {id_ for id_, status in found.items() if status == "fail"} <= {"security-nvidia-driver"}
+
+
+def test_a_planted_fault_of_one_of_eight_gpus_fails_its_criteria_alone(recorded):
+    sound = met(recorded(), "health-validation")
+    broken = met(recorded({"fabric GPU1": {"healthMask": 0b01_10_01, "healthSummary": 2}}), "health-validation")
+    assert {id_ for id_ in sound if broken[id_] != sound[id_]} == {"nvlink_fabric_health"}

@@ -118,7 +118,8 @@ def test_one_step_is_no_plural(steps, said):
         (b'{"facts": {"a": {"val', "not JSON: cut off in line 1: collect the facts again"),
         (b'{"facts":\n', "not JSON: cut off in line 2: collect the facts again"),
         (b"\x7fELF\xff\xfe", "not JSON: not UTF-8 text"),
-        (b"hello", "not JSON: line 1, column 1: Expecting value"),
+        (b"hello", "not JSON: line 1, column 1: Expecting value: --facts takes what nodetune facts writes"),
+        (b'{"gpus": 8}', "not a fact document, which nodetune facts writes: no object with a member `facts`"),
     ],
 )
 def test_a_file_that_holds_no_facts_is_described_in_words(tmp_path, content, why):

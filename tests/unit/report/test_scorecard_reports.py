@@ -50,6 +50,13 @@ def test_the_command_has_the_checks_of_its_rows_alone():
     assert "nodetune explain -i prod -s swap-on --section by-hand" in text
 
 
+def test_a_command_that_explains_many_checks_has_the_whole_section():
+    unread = [finding(check, status="unknown") for each in CARD.criteria for check in each.checks]
+    text = printed([result("a", *unread)])
+    assert "nodetune explain -i prod --section unknown\n" in text
+    assert " -s " not in text
+
+
 def test_a_thousand_hosts_make_one_row():
     hosts = [result(f"gpu{number:04}", finding("swap-on", observed=f"{number} MiB")) for number in range(1000)]
     text = printed(hosts)
