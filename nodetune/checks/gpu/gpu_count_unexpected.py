@@ -29,7 +29,7 @@ CHECK = Check(
     remedy=repair(
         "Compare lspci -d 10de: with the number of GPUs that the machine was bought with. If a GPU is not on the bus, "
         "power the host off and on, check seating and power cables, read the BMC's event log, then open a case with "
-        "the vendor."
+        "the vendor. If it is on the bus and the driver does not show it, dmesg | grep NVRM says why."
     ),
     severity="critical",
     name="GPUs",

@@ -57,7 +57,8 @@ CHECK = Check(
     accept=Empty("all lanes"),
     applies=(GPU, BARE_METAL),
     remedy=manual(
-        "Power the host off, reseat the GPU or its riser and clean the contacts. If a slot stays narrow, it is broken."
+        "Power the host off, reseat the GPU or its riser and clean the contacts. If a slot stays narrow that has more lanes "
+        "according to the board's manual, it is broken."
     ),
     severity="high",
     cost="bandwidth",

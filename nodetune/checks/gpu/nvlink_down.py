@@ -72,7 +72,7 @@ def _problem(state: dict[str, list[int]], wanted: int) -> str:
     up, down = state["active"], state["inactive"]
     if len(up) >= wanted:
         return ""
-    named = f": link {', '.join(map(str, down))}" if up and down else ""
+    named = f", link {', '.join(map(str, down))} down" if up and down else ""
     return f"{len(up)} of {wanted} links up{named}"
 
 

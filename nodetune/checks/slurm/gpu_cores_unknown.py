@@ -16,10 +16,12 @@ from nodetune.checks.shared.slurm_settings import cannot_detect
 def observe(facts: FactsView) -> str:
     """Return the value of AutoDetect, or that cores are listed. No gres.conf means no detection."""
     gres = facts.get("slurm.gres", {"autodetect": None, "cores": False})
+    if gres["cores"]:
+        return "cores listed"
     word = cannot_detect(facts)
-    if word and not gres["cores"]:
+    if word:
         return f"AutoDetect={word}, for which this slurmd has no gpu_{word}.so"
-    return "cores listed" if gres["cores"] else gres["autodetect"] or "off"
+    return "neither listed nor detected" if gres["autodetect"] in (None, "off") else str(gres["autodetect"])
 
 
 CHECK = Check(
