@@ -13,11 +13,11 @@ MIRRORS = {
     "trixie": ("http://deb.debian.org/debian", "main"),
     "noble": ("http://archive.ubuntu.com/ubuntu", "main universe"),
 }
-PROGRAMS = "python3,python3-venv,pipx,openssh-client,systemd,init-system-helpers,dnf,rpm"
+PROGRAMS = "python3,python3-venv,pipx,openssh-client,systemd,udev,init-system-helpers,dnf,rpm"
 OF_OTHERS = re.compile(
-    r"/(packages|proc|dev|run/lock|var/log|var/cache|var/lib/(dpkg|dnf|rpm))(/|$)"
+    r"/(packages|proc|dev|run/lock|var/log|var/cache|var/lib/(apt|dpkg|dnf|rpm))(/|$)"
     r"|/__pycache__(/|$)|/root/\.(cache/(uv|pip)|rpmdb)(/|$)"
-    r"|/root/\.local/(share/|state/)?(pipx|uv)($|/(shared|logs|py|trash|\.cache)(/|$)|/(venvs|tools)(/\.\w+)?$)"
+    r"|/root/\.local/(share/|state/)?(pipx|uv)($|/(shared|logs?|py|trash|\.cache)(/|$)|/(venvs|tools)(/\.\w+)?$)"
 )
 """What the programs that install keep of themselves, whatever they install."""
 

@@ -18,6 +18,7 @@ from tests.support.pages import ROOT
 GUARD, OTHER = "/usr/lib/nodetune/guard", "9.9.9"
 PASSES = "SLURM_JOB_ID=7 /usr/lib/nodetune/guard/prolog"
 FORGET = "rm -rf /etc/slurm /root/.cache /root/.local"
+APT = "apt-get -y -qq"
 DNF = "dnf -y --quiet --refresh --disableplugin=* --repofrompath=here,/packages --repo=here --nogpgcheck --releasever=9"
 BASE = """Name: base
 Version: 1
@@ -127,21 +128,21 @@ def timer_is_enabled(root):
 def test_deb_packages_come_change_and_go(root, packages, newer):
     before = root.content()
     root.take(packages, "*.deb")
-    root.run("dpkg -i /packages/*.deb")
+    root.run(f"{APT} install /packages/*.deb")
     works(root, "0.")
     assert timer_is_enabled(root)
     policy = root.path("/etc/nodetune/guard.json")
     policy.write_text(policy.read_text().replace('"reuse_seconds": 60', '"reuse_seconds": 61'))
     root.take(newer, "*.deb")
-    root.run("dpkg --force-confold -i /packages/*.deb")
+    root.run(f"{APT} -o Dpkg::Options::=--force-confold install /packages/*.deb")
     works(root, OTHER)
     assert '"reuse_seconds": 61' in policy.read_text(), "what the operator wrote stays"
     assert timer_is_enabled(root)
-    refuses_while_slurm_calls(root, "dpkg --remove nodetune-guard")
-    root.run("dpkg --remove nodetune-guard nodetune-pull nodetune")
+    refuses_while_slurm_calls(root, f"{APT} remove nodetune-guard")
+    root.run(f"{APT} remove nodetune-guard nodetune-pull nodetune")
     assert policy.exists()
     assert not root.path("/usr/lib/nodetune").exists()
-    root.run(f"dpkg --purge nodetune-guard nodetune-pull nodetune; {FORGET}")
+    root.run(f"{APT} purge nodetune-guard nodetune-pull nodetune; {FORGET}")
     assert changed(before, root.content()) == []
 
 
