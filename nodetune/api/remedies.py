@@ -66,9 +66,12 @@ def systemd_dropin(unit: str, section: str, key: str, disruption: str = "service
     )
 
 
-def service(unit: str, disruption: str = "none") -> Remedy:
-    """Set whether a service runs and starts at boot: `set` is enabled, disabled or masked."""
-    return Remedy("service", unit, disruption=disruption)
+def service(unit: str = "", disruption: str = "none", steps: str = "") -> Remedy:
+    """Set whether a service runs and starts at boot: `set` is enabled, disabled or masked. No unit: those that the check names.
+
+    `steps`: what an admin does where neither the check nor the site sets it.
+    """
+    return Remedy("service", unit or "units", disruption=disruption, steps=steps, per_subject=not unit)
 
 
 def module(name: str) -> Remedy:

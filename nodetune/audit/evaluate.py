@@ -283,7 +283,7 @@ class Prepared:
             fix = Fix(*where, fixed, self.check.unit, {**remedy.params, **ceiling})
         found = self._finding("fail", observed, wanted, reason or boot_units.why_not_set(self.check, view))
         lacks = "" if fix is None else boot_units.not_installed(self.check, view, value)
-        return replace(found, subjects=subjects, fix=fix, manual=remedy.steps, not_installed=lacks)
+        return replace(found, subjects=subjects, fix=fix, manual="" if fix else remedy.steps, not_installed=lacks)
 
     def _value_to_set(self, view: FactsView) -> Any:
         """Return the value that a fix would write, or None if its facts are unknown."""

@@ -107,7 +107,7 @@ def fix(check: Check) -> str:
     if remedy.kind == "manual":
         return remedy.steps or "nothing to set"
     if check.set is None:
-        return f"{remedy.kind.replace('_', ' ')} {remedy.target}: left untouched"
+        return remedy.steps or f"{remedy.kind.replace('_', ' ')} {remedy.target}: left untouched"
     where = f", persisted in {remedy.file}" if remedy.file else ""
     disruption = f"disruption: {disruption_name(remedy.disruption)}"
     if remedy.kind == "swap_off":

@@ -127,6 +127,8 @@ def unreachable(whole: Overlay) -> Iterator[Problem]:
 
 def contradiction(check: Check) -> str:
     """Return why a fix of this check would never pass its audit; empty if it may pass or if it depends on facts."""
+    if check.remedy.kind == "service" and check.remedy.per_subject and check.set not in (None, "disabled", "masked"):
+        return f"a fix sets these to disabled or masked, not to {text.setting(check.set, check.unit)}"
     if check.remedy.kind == "service" and check.accept in site_checks.SERVICE_STATES.values():
         state = next(name for name, accept in site_checks.SERVICE_STATES.items() if accept == check.accept)
         return _told(check.set, state) if check.set not in (None, state) else ""

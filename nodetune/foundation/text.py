@@ -116,8 +116,8 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 def folded(seen: Mapping[str, str]) -> str:
-    """Group subjects by observed value: `GPU0-6: on · GPU7: off`."""
-    groups = by_key((text, subject) for subject, text in seen.items())
+    """Group subjects by observed value: `GPU0-6: on · GPU7: off`. A value that is the subject's own name is left out."""
+    groups = by_key(("" if text == subject else text, subject) for subject, text in seen.items())
     return " · ".join(f"{names(subjects)}: {text}" if text else names(subjects) for text, subjects in groups.items())
 
 

@@ -72,8 +72,8 @@ class Prepared:
     @property
     def judged(self) -> int:
         """3 if a host was not reached, or a check is unknown whose fix this run allows, or no check was judged on a host."""
-        known = {check.id: check.remedy for check in self.request.selection.judged()}
-        fixable = {id_ for id_, remedy in known.items() if remedy.kind != "manual" and self._allows(remedy.disruption)}
+        sets = (check for check in self.request.selection.judged() if check.set is not None)
+        fixable = {check.id for check in sets if self._allows(check.remedy.disruption)}
         lacking = any(each.state != "ok" or _lacks(each.findings, fixable) for each in self.results)
         return INCOMPLETE if lacking else OK
 

@@ -12,10 +12,10 @@ https://plocate.sesse.net/
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, manual
+from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, service
 from nodetune.checks.services._units import running
 
 TIMERS = {
@@ -31,23 +31,32 @@ TIMERS = {
 OWN = "/etc/systemd/system/"
 
 
-def observe(facts: FactsView) -> dict[str, str] | list[str]:
-    """Return the active timers, except those whose time someone has set here."""
-    return {name: TIMERS[name] for name in running(facts, TIMERS) if not _is_set_here(facts[f"services.{name}"])} or []
+def observe(facts: FactsView) -> dict[str, str]:
+    """Return the names of active timers, except those whose time someone has set here. A site file may accept each."""
+    return {name: name for name in running(facts, TIMERS) if not _is_set_here(facts[f"services.{name}"])}
 
 
 def _is_set_here(timer: Mapping[str, Any]) -> bool:
     return any(path.startswith(OWN) for path in timer.get("drop_ins", ()))
 
 
+def cause(facts: FactsView, subjects: Iterable[str]) -> str:  # noqa: ARG001
+    """Return what they do."""
+    return "; ".join(f"{name}: {TIMERS[name]}" for name in subjects)
+
+
 CHECK = Check(
     needs=tuple(f"services.{name}" for name in TIMERS),
     observe=observe,
+    cause=cause,
     accept=Empty("no timer that scans"),
+    absent="pass",
     applies=(GPU_ON_PCI,),
-    remedy=manual(
-        "For each that this site does not need: systemctl mask --now NAME. To keep one, have it run on all nodes at once, when no job "
-        "waits: systemctl edit NAME, with OnCalendar= (empty), OnCalendar=Sun 06:00 and RandomizedDelaySec=0 under [Timer]."
+    remedy=service(
+        steps="For each that this site does not need: systemctl mask --now NAME. Or have apply stop and mask them: the site file "
+        "says accept: {one_of: [man-db.timer]} for those that stay, and set: masked. To keep one, have it run on all nodes at once, when no job waits: "
+        "systemctl edit NAME, with OnCalendar= (empty), OnCalendar=Sun 06:00 and RandomizedDelaySec=0 under [Timer]."
     ),
     severity="info",
+    name="background timers",
 )

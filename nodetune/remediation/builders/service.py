@@ -16,15 +16,15 @@ ENABLE_HAS_NO_EFFECT = ("static", "indirect", "generated", "alias", "transient",
 
 
 def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
-    return [_change(fix, host) for fix in fixes]
+    return [_change(fix, unit, host) for fix in fixes for unit in fix.subjects or (fix.target,)]
 
 
-def _change(fix: Fix, host: HostView) -> dict[str, Any]:
-    short = named(fix.target, "unit", r"[\w.:@\\-]+").removesuffix(".service")
+def _change(fix: Fix, target: str, host: HostView) -> dict[str, Any]:
+    short = named(target, "unit", r"[\w.:@\\-]+").removesuffix(".service")
     unit = short if short.endswith(SUFFIXES) else f"{short}.service"
     if fix.value not in STATES:
         raise UnfixableError(f"a service is set to {', '.join(STATES)}, not to {fix.value!r}")
-    known = host.get(f"services.{short}") or {}
+    known = {} if fix.value == "masked" else host.get(f"services.{short}") or {}
     if not known and fix.value == "enabled":
         raise UnfixableError(f"{unit} is not installed: install the package that contains it, then plan again")
     if known.get("enabled") == "masked" and fix.value == "enabled":

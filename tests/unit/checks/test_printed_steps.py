@@ -16,7 +16,7 @@ from nodetune.checks import fleet_comparisons
 from nodetune.facts import document
 from nodetune.probe import cmdline, mounts, read
 
-STEPS = {check.id: check.remedy.steps for check in checks.load_all() if check.remedy.kind == "manual"}
+STEPS = {check.id: check.remedy.steps for check in checks.load_all() if check.remedy.steps}
 GRUB = """\
 set default="${saved_entry}"
 menuentry 'Debian' $menuentry_id_option 'gnulinux-simple-ab' {

@@ -215,6 +215,8 @@ def test_validate_compares_groups_and_hosts_with_an_inventory(cli, site, machine
         ),
         ("min-free-kbytes-low: {accept: {at_least: 256MiB}, set: 1GiB}", ""),
         ("min-free-kbytes-low: {accept: {at_least: 256MiB}, set: 128MiB}", "would set 128 MiB"),
+        ("background-services-running: {accept: {one_of: [cups]}, set: masked}", ""),
+        ("background-timers-active: {set: enabled}", "a fix sets these to disabled or masked, not to enabled"),
         ("shm-small: {accept: {at_least: 64GiB}}", "shm-small lists faults and accepts only an empty list"),
         ("shm-small: {accept: {at_least: 64}}", "shm-small lists faults and accepts only an empty list"),
     ],

@@ -90,6 +90,13 @@ READ = {
 }
 """Kind and target of a fix → the fact of it; the others are in FACT."""
 
+OF_CHECK = {
+    "background-services-running": "services.running",
+    "background-timers-active": "services.man-db.timer",
+    "nouveau-loaded": "pci.devices",
+}
+"""Check → the fact of its fix, where others with that kind and target read another."""
+
 FACT = {
     "gpu": "gpu.{}",
     "limit": "limits.{}",
@@ -107,6 +114,7 @@ WORDS = {
     ("engine_conf", "podman memlock"): "memlock=-1:-1",
     ("engine_conf", "crio memlock"): "memlock=-1:-1",
     ("nfs_option", "caches"): '"remove": ["noac"',
+    ("service", "units"): '"enabled": "masked", "active": "stopped"',
 }
 """What the changes of a fix have in them, where that is not its target."""
 
@@ -211,7 +219,7 @@ def test_a_fix_that_is_carried_out_changes_what_its_check_reads(check, folder):
 @pytest.mark.parametrize("check", of_kinds(known=False))
 def test_a_fix_names_what_its_check_reads(check):
     kind, target = check.remedy.kind, check.remedy.target
-    fact = "pci.devices" if check.id == "nouveau-loaded" else READ.get((kind, target)) or FACT[kind].format(target)
+    fact = OF_CHECK.get(check.id) or READ.get((kind, target)) or FACT[kind].format(target)
     assert fact in names_read(check)
     word = WORDS.get((kind, target), target.rpartition(".")[2])
     assert any(word in json.dumps(changes) for _, changes in built(check))
