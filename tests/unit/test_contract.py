@@ -102,7 +102,9 @@ def test_a_check_is_made_of_known_parts(name):
     assert check.fact or check.needs, "an observation declares what it reads"
     assert check.remedy.kind != "manual" or (check.remedy.steps and check.set is None)
     known = check.set is not None or check.accept is None or check.remedy.steps
-    assert check.remedy.kind == "manual" or known, "a fix says what it sets, or what to do where the site file does not set it"
+    assert check.remedy.kind == "manual" or known, (
+        "a fix says what it sets, or what to do where the site file does not set it"
+    )
 
 
 @pytest.mark.parametrize("name", EVERY)

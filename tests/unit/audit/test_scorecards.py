@@ -140,7 +140,9 @@ def recorded(tmp_path, monkeypatch):
 def met(file, name):
     """Criterion → status, of those that NVML's answers alone decide."""
     told = json.loads(nodetune("audit", "--facts", file, "--against", name, "--format", "json").stdout)["against"]
-    return {id_: each["status"] for each in told["criteria"] for id_ in each["ids"] if each["status"] in ("pass", "fail")}
+    return {
+        id_: each["status"] for each in told["criteria"] for id_ in each["ids"] if each["status"] in ("pass", "fail")
+    }
 
 
 OF_EIGHT = {
