@@ -3,7 +3,7 @@
 Why it matters: Each of them wakes cores at its own times, scans disks or refreshes caches. A collective across many
 nodes waits for the node that was disturbed. A graphical login screen also uses GPU memory.
 Confirm manually: systemctl list-units --type=service --state=running
-Side effects of the fix: The service is no longer available. Its socket, if it has one, fails when somebody asks for it.
+Side effects of the fix: The service is no longer available. Its socket, if it has one, fails when a program asks for it.
 Sources: https://dl.acm.org/doi/10.1145/1048935.1050204 ;
 https://docs.redhat.com/en/documentation/red_hat_enterprise_linux_for_real_time/9/html/optimizing_rhel_9_for_real_time_for_low_latency_operation/
 """
