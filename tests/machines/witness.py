@@ -57,8 +57,11 @@ def read(path):
     with open(path) as opened:
         return opened.read().strip()
 def states(*words):
-    lines = says("systemctl", "--no-legend", "--plain", "--full", *words).splitlines()
-    return {line.split()[0]: line.split() for line in lines}
+    for _ in range(8):  # a busy systemd does not answer within systemctl's 25 s
+        lines = says("systemctl", "--no-legend", "--plain", "--full", *words).splitlines()
+        if lines:
+            return {line.split()[0]: line.split() for line in lines}
+    sys.exit("systemd does not answer: %s" % (words,))
 found = {}
 for line in says("sysctl", "-a").splitlines():
     name, _, value = line.partition(" = ")
