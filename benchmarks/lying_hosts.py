@@ -22,9 +22,9 @@ own = os.environ["SSH_CONNECTION"].split()[2]
 lie, chance = int(own.rpartition(".")[2]) % 4, random.Random(own)
 names = [f"{family}.{name}" for family, each in asked.items() for name in each]
 if lie == 0:  # facts that nobody asked for
-    facts = {f"host.x{number}": {"value": chance.random()} for number in range(80_000)}
+    facts = {f"host.x{number}": {"value": chance.random()} for number in range(90_000)}
 elif lie == 1:  # long texts
-    facts = {name: {"value": chance.randbytes(7000).hex() * 3} for name in names[:380]}
+    facts = {name: {"value": chance.randbytes(7000).hex() * 3} for name in names[:340]}
 elif lie == 2:  # many values
     facts = {name: {"value": [str(chance.random())[:6] for _ in range(min(9999, 480_000 // len(names)))]} for name in names}
 else:  # one for each of many subjects

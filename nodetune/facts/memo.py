@@ -10,13 +10,13 @@ from nodetune.api.model import Fact, HostFacts
 FORMS = 64
 """Limit for the variants of one fact; beyond it, values that differ on every host (such as serials) are not kept."""
 
-NAMES, LONGEST, MOST = 4096, 64 << 10, 64 << 20
+NAMES, LONGEST, MOST = 4096, 64 << 10, 48 << 20
 """Limits for names, for the length of a line, and for all lines together: about ten times the size of real fleets.
 
 A hostile host may send any number: beyond a limit, the memo is cleared and fills again with the next hosts.
 """
 
-VALUE = 64
+VALUE = 128
 """Bytes that a value of a list or an object takes, however short its text."""
 
 Result = TypeVar("Result")
@@ -24,6 +24,9 @@ Result = TypeVar("Result")
 
 class InternPool:
     """Objects by name and content, each from one line of a document: equal objects are made once."""
+
+    emptied = 0
+    """How often a pool was cleared: then results of its objects are forgotten, too, which would keep all of them."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, Any]] = {}
@@ -35,18 +38,20 @@ class InternPool:
         known: tuple[str, Result] | None = self._known.get(line)
         if known is None:
             known = make(line)
+            self._make_room(line)
             if len(line) <= LONGEST and self._forms.get(known[0], 0) < FORMS:
-                self._keep(line, known)
+                self._known[line] = known
+                self._forms[known[0]] = self._forms.get(known[0], 0) + 1
         return known
 
-    def _keep(self, line: str, made: tuple[str, Any]) -> None:
-        size = len(line) + VALUE * sum(map(line.count, ",[{"))
+    def _make_room(self, line: str) -> None:
+        """Count an object, also one that is not kept here: results that were computed from it may keep it."""
+        size = 2 * len(line) + VALUE * sum(map(line.count, ",[{"))  # the line and what is made of it
         if len(self._forms) >= NAMES or self._size + size > MOST:
             self._known.clear()
             self._forms.clear()
             self._size = 0
-        self._known[line] = made
-        self._forms[made[0]] = self._forms.get(made[0], 0) + 1
+            InternPool.emptied += 1
         self._size += size
 
 
@@ -61,9 +66,13 @@ class ResultCache:
     def __init__(self, names: Iterable[str]) -> None:
         self._names = tuple(sorted(names))
         self._known: dict[tuple[int | None, ...], tuple[list[Fact | None], Any]] = {}
+        self._emptied = InternPool.emptied
 
     def of(self, host: HostFacts, known_as: Mapping[str, int], work: Callable[[HostFacts], Result]) -> Result:
         """Return `work(host)`; from the memo if the same facts were done before. `known_as`: its `identities`."""
+        if self._emptied != InternPool.emptied:
+            self._known.clear()
+            self._emptied = InternPool.emptied
         key = tuple(map(known_as.get, self._names))
         if None in key and host.about.get("failed"):  # it says why facts are missing, which the key does not tell
             return work(host)

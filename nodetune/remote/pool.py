@@ -28,7 +28,7 @@ GRACE_SECONDS = 2.0
 
 ENDING_SECONDS = 2.0
 
-WAITING_BYTES = 96 << 20
+WAITING_BYTES = 64 << 20
 """Limit for what all hosts together have sent and what is not judged yet."""
 
 ALWAYS_BYTES = 1 << 19
@@ -117,10 +117,13 @@ class WaitingSession(Session):
     """A session whose answer is read only when it is this host's turn to be judged."""
 
     waiting: Waiting
+    unpacking = threading.Lock()
+    """Held while an answer is unpacked to see that it is whole: it may be 16 MiB, and 64 may arrive together."""
 
     def output(self, data: bytes) -> None:
         self.waiting.add(self._host, len(data))
-        super().output(data)
+        with self.unpacking:
+            super().output(data)
 
     def answer(self, status: int | None) -> Any:
         """Return what reads the facts. Raise UnreachableError."""

@@ -14,9 +14,11 @@ from nodetune import checks
 from tests.machines.faults import NODETUNE
 
 SERVICE = "[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n"
+TIMER = "/usr/lib/systemd/system/e2scrub_all"  # in /etc, nothing could be masked
 PLANT = """
 systemctl daemon-reload
-systemctl enable --now chrony ntp cups e2scrub_all.timer
+systemctl enable --now chrony ntp cups
+systemctl enable --now e2scrub_all.timer
 systemctl unmask tuned; systemctl enable --now tuned; tuned-adm profile balanced
 systemctl set-property docker.service TasksMax=100; systemctl start docker
 systemctl set-property system.slice AllowedCPUs=0-3
@@ -32,8 +34,8 @@ STEPS = {
         r"echo kernel.threads-max=\d+ > \S+ && sysctl -p [\w/.-]+\w|systemctl set-property NAME.service TasksMax=infinity",
         {"NAME": "docker"},
     ),
-    "job-cpus-confined": (r"systemctl set-property system.slice AllowedCPUs=(?= )", {}),
     "smt-unexpected": (r"echo on > \S+", {}),
+    "job-cpus-confined": (r"systemctl set-property system.slice AllowedCPUs=(?= )", {}),
     "nccl-conf-file-unsafe": (r"chown root:root FILE && chmod \d+ FILE", {"FILE": "/etc/nccl.conf"}),
 }
 """Check → what its steps print to paste, and what stands there for a word in capitals."""
@@ -79,6 +81,8 @@ def pasted(site):
     """The machine with all faults at once, and then with all that is printed about them."""
     for name in ("chrony", "ntp", "cups"):
         site.machine.write(f"/etc/systemd/system/{name}.service", SERVICE)
+    site.machine.write(f"{TIMER}.timer", "[Timer]\nOnCalendar=yearly\n[Install]\nWantedBy=timers.target\n")
+    site.machine.write(f"{TIMER}.service", "[Service]\nType=oneshot\nExecStart=/bin/true\n")
     site.machine.ssh(PLANT, timeout=600)
     made = SimpleNamespace(before=failing(site), said={})
     for check, (pattern, words) in STEPS.items():
@@ -90,10 +94,10 @@ def pasted(site):
 @pytest.mark.parametrize("check", STEPS)
 def test_the_next_audit_agrees_with_what_was_printed(pasted, check):
     failed, found = pasted.before
-    assert check in failed, found.get(check)
+    assert check in failed, json.dumps(found.get(check))
     assert pasted.said[check].returncode == 0, pasted.said[check]
     failed, found = pasted.after
-    assert check not in failed, found.get(check)
+    assert check not in failed, json.dumps(found.get(check))
 
 
 @pytest.mark.parametrize("check", TAKEN)

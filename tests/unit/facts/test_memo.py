@@ -122,6 +122,22 @@ def test_equal_facts_are_judged_once_and_others_again():
     assert worked == ["n1", "n3"]
 
 
+@pytest.mark.parametrize("length", [memo.LONGEST // 4, 2 * memo.LONGEST])
+def test_results_keep_no_more_facts_than_the_pool_may(monkeypatch, length):
+    """Also of facts that are too long for the pool: 64 lying hosts made the results of checks keep all that they sent."""
+    monkeypatch.setattr(memo, "MOST", 4 * length)
+    results = [ResultCache([f"a.b{number}"]) for number in range(3)]
+    for host_number in range(20):
+        texts = json.dumps([f"{host_number:08192}"] * (length // 8192))
+        lines = [f'  "a.b{number}": {{"value": {texts}}}' for number in range(3)]
+        facts = dict(facts_document.FORMS.of(line, facts_document._fact_of_line) for line in lines)
+        seen = HostFacts(f"n{host_number}", facts)
+        for each in results:
+            assert each.of(seen, identities(seen), lambda seen: seen.host) == seen.host
+    kept = [fact for each in results for facts, _ in each._known.values() for fact in facts]
+    assert 0 < sum(sum(map(len, fact.value)) for fact in kept) <= memo.MOST
+
+
 def test_a_missing_fact_is_never_taken_for_another_hosts():
     check = next(check for check in checks.load_all() if check.id == "open-files-total-low")
     ready = evaluate.Prepared(check)
