@@ -13,7 +13,7 @@ MIRRORS = {
     "trixie": ("http://deb.debian.org/debian", "main"),
     "noble": ("http://archive.ubuntu.com/ubuntu", "main universe"),
 }
-PROGRAMS = "python3,python3-venv,pipx,openssh-client,systemd,udev,init-system-helpers,dnf,rpm"
+PROGRAMS = "apt,python3,python3-venv,pipx,openssh-client,systemd,udev,init-system-helpers,dnf,rpm"
 OF_OTHERS = re.compile(
     r"/(packages|proc|dev|run/lock|var/log|var/cache|var/lib/(apt|dpkg|dnf|rpm))(/|$)"
     r"|/__pycache__(/|$)|/root/\.(cache/(uv|pip)|rpmdb)(/|$)"
