@@ -1,7 +1,7 @@
 """Fixes through a real API server, kubelet and container runtime, on a node that tests may change.
 
 Needs what test_audit_by_pods.py needs, and in NODETUNE_TEST_NODE the name of a node that is a virtual machine or has a
-root and a /proc/sys of its own: sysctl values and files of it are changed and restored.
+root and a /proc/sys of its own: sysctl values and files of it are changed and restored. tests/support/own_node.sh makes one.
 """
 
 import json
