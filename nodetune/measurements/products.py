@@ -1,10 +1,11 @@
 """Matrix products on a GPU through cuBLASLt: the number formats, the shapes, and a check of the result.
 
-A product is D = Aᵀ·B: columns of A and of B lie in a row in memory, as the tensor cores read them fastest. A holds the
-weights (k by m), B the inputs (k by n), D the outputs (m by n).
+A product is D = Aᵀ·B: columns of A and of B lie in a row in memory, as in PyTorch's Linear. A holds the weights (k by m),
+B the inputs (k by n), D the outputs (m by n). With another `Way`, it is D = A·B with A m by k.
 """
 
 import ctypes
+import functools
 import math
 import os
 import random
@@ -92,11 +93,23 @@ class Shape:
         return "{}x{}x{}".format(self.n, self.m, self.k)
 
 
+class Way(typing.NamedTuple):
+    """How a product is computed: by the first algorithm that cuBLASLt proposes for these."""
+
+    by_output: bool = True
+    """Whether the weights of an output lie in a row in memory, as in PyTorch's Linear; if not, those of an input."""
+    workspace: int = WORKSPACE
+    """The bytes that the algorithm may use. With none, it cannot split the sums among multiprocessors."""
+
+
+USUAL = Way()
+
+
 class Product:
     """A product on a GPU, ready to be queued. Raises MeasurementError."""
 
-    def __init__(self, gpu, library, shape):
-        self.gpu, self.library, self.shape = gpu, library, shape
+    def __init__(self, gpu, library, shape, way=USUAL):
+        self.gpu, self.library, self.shape, self.way = gpu, library, shape, way
         if gpus.fitting(gpu, 1 << 60, 1, share=0.9) < shape.memory + WORKSPACE:
             raise reporting.MeasurementError(
                 "{}: not enough free memory for {}{}".format(gpu.name, shape.words, gpu.users())
@@ -119,18 +132,26 @@ class Product:
         doing, library, shape = "{}: preparing a product".format(self.gpu.name), self.library, self.shape
         self.handle = library.make(doing, "cublasLtCreate")
         self.what = library.make(doing, "cublasLtMatmulDescCreate", shape.format.compute, shape.format.scale)
-        turned = ctypes.c_int(cublaslt.TRANSPOSED)
-        library.call(
-            doing, "cublasLtMatmulDescSetAttribute", self.what, cublaslt.TRANSPOSE_LEFT, ctypes.byref(turned), 4
-        )
+        if self.way.by_output:
+            turned = ctypes.c_int(cublaslt.TRANSPOSED)
+            library.call(
+                doing, "cublasLtMatmulDescSetAttribute", self.what, cublaslt.TRANSPOSE_LEFT, ctypes.byref(turned), 4
+            )
         if shape.form == "fp8":
             fast = ctypes.c_int8(1)
             library.call(doing, "cublasLtMatmulDescSetAttribute", self.what, cublaslt.FAST_SUMS, ctypes.byref(fast), 1)
         inputs, output = shape.format.inputs, shape.format.output
-        sides = ((inputs, shape.k, shape.m), (inputs, shape.k, shape.n), (output, shape.m, shape.n))
+        left = (shape.k, shape.m) if self.way.by_output else (shape.m, shape.k)
+        sides = ((inputs,) + left, (inputs, shape.k, shape.n), (output, shape.m, shape.n))
         self.layouts = [library.make(doing, "cublasLtMatrixLayoutCreate", *side + side[1:2]) for side in sides]
+        self.choose(self.way.workspace)
+
+    def choose(self, workspace):
+        """Take the first algorithm that cuBLASLt proposes for so large a workspace."""
+        doing, library, shape = "{}: choosing an algorithm".format(self.gpu.name), self.library, self.shape
+        self.way = self.way._replace(workspace=workspace)
         preference = library.make(doing, "cublasLtMatmulPreferenceCreate")
-        most = ctypes.c_size_t(WORKSPACE)
+        most = ctypes.c_size_t(workspace)
         library.call(
             doing, "cublasLtMatmulPreferenceSetAttribute", preference, cublaslt.MOST_WORKSPACE, ctypes.byref(most), 8
         )
@@ -177,10 +198,10 @@ class Product:
     def check(self, places=12):
         """Compare some elements of the last result with the CPU's. Raise MeasurementError."""
         picks, shape = random.Random(os.getpid()), self.shape
-        weights = self.a + (self.turn - 1) % shape.weights * shape.weight_size
+        weights_of = self._weights(self.a + (self.turn - 1) % shape.weights * shape.weight_size)
         for _ in range(places):
             row, column = picks.randrange(shape.m), picks.randrange(shape.n)
-            left, right = self._column(weights, row), self._column(self.b, column)
+            left, right = weights_of(row), self._column(self.b, column)
             wanted = math.fsum(x * y for x, y in zip(left, right))
             place = self.d + shape.output_size * (column * shape.m + row)
             found = numbers(self.gpu.fetch(place, shape.output_size), shape.format.output)[0]
@@ -189,6 +210,19 @@ class Product:
                 raise reporting.MeasurementError(
                     text.format(self.gpu.name, gpus.WRONG, row, column, shape.words, found, wanted)
                 )
+
+    def _weights(self, matrix):
+        """Return a function that gives the weights of an output."""
+        if self.way.by_output:
+            return functools.partial(self._column, matrix)
+        size, shape = self.shape.input_size, self.shape
+        data = self.gpu.fetch(matrix, size * shape.k * shape.m)
+
+        def of_output(row):
+            starts = range(size * row, len(data), size * shape.m)
+            return numbers(b"".join(data[start : start + size] for start in starts), shape.format.inputs)
+
+        return of_output
 
     def _column(self, matrix, number):
         size = self.shape.input_size * self.shape.k

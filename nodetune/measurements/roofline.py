@@ -8,6 +8,8 @@ Metrics of bf16 products under these roofs: prefill (1024 tokens by 4096 by 4096
 at once; 1 is a product of a matrix and a vector), even and odd (4096³ and 4095³: all sides a multiple of 8, and not). And
 fp32_large, 10000³ in fp32. Weights come from memory, never from the cache: each product takes other ones. Small products
 are queued as a CUDA graph, so that the GPU does not wait for the CPU. `about` has each product's operations per byte.
+decode_1 to decode_256 take the fastest of four ways: weights stored by output (as in PyTorch's Linear) or by input, and cuBLASLt's
+first algorithm with a workspace or without. `about` says which it is, and `usual_share` what Linear's with a workspace reaches, in %.
 All GPUs run at once, each on its own. Not measured: 2:4 sparse products (cuSPARSELt) and FP4 (needs block scales).
 
 Manually: nvbandwidth, cublasMatmulBench; in PyTorch, torch.matmul in a torch.cuda.graph.
@@ -42,6 +44,9 @@ CACHE_READS = 16 << 30
 """Bytes that one sample reads from the L2 cache."""
 
 USUAL_CACHE = 32 << 20
+TRIALS, IN_TRIAL = 3, 16
+"""How often each way of a decode is tried, and products in a trial."""
+
 SMALL, PIECE = 1e12, 2.5e12
 """Products of fewer operations than SMALL are queued in graphs of PIECE operations, or of `most` products."""
 
@@ -56,7 +61,13 @@ def measure(options, report):
     report.step("loading cuBLASLt")
     library = cublaslt.Library(options.get("library"), found[0].driver.version)
     for metric, shape in plan.shapes().items():
-        _run(plan, found, report, metric, lambda gpu, shape=shape: Multiplied(gpu, library, shape, plan))
+        _run(
+            plan,
+            found,
+            report,
+            metric,
+            lambda gpu, shape=shape, metric=metric: Multiplied(gpu, library, shape, plan, metric),
+        )
 
 
 class Plan:
@@ -65,6 +76,16 @@ class Plan:
         self.side, self.large = int(options.get("side", 4096)), int(options.get("large", 10000))
         self.most = int(options.get("most", 256))
         self.metrics = options.get("metrics")
+        self._fastest = {}
+
+    def fastest(self, gpu, library, shape):
+        """Return (way of a decode, share of its rate that the usual way reaches): the same way for all GPUs of a model."""
+        found = gpu.model, shape.n
+        if found not in self._fastest:
+            taken = tried(gpu, library, shape)
+            way = min(taken, key=taken.get)
+            self._fastest[found] = way, taken[way] / taken[products.USUAL]
+        return self._fastest[found]
 
     def shapes(self):
         """Return the products by metric."""
@@ -115,12 +136,14 @@ class Multiplied(products.Product):
 
     unit = "TFLOP/s"
 
-    def __init__(self, gpu, library, shape, plan):
-        small = shape.flops < SMALL
+    def __init__(self, gpu, library, shape, plan, metric):
+        small, way, share = shape.flops < SMALL, products.USUAL, None
         if small:
             shape.weights = max(2, -(-8 * cache(gpu) // shape.weight_size))
+        if metric.startswith("decode_"):
+            way, share = plan.fastest(gpu, library, shape)
         self.count = max(2, min(plan.most, int(PIECE / shape.flops)))
-        super().__init__(gpu, library, shape)
+        super().__init__(gpu, library, shape, way)
         self.queue = self.times(self.count)
         if small:
             self.queue()
@@ -128,9 +151,27 @@ class Multiplied(products.Product):
             self.queue = gpu.graph(self.stream, self.queue)
         self.about = {"n": shape.n, "dtype": shape.form, "data": "random", "shape": shape.words}
         self.about.update(intensity=round(shape.flops / shape.moved, 2), cublaslt=library.version)
+        if share:
+            self.about.update(weights="by output" if way.by_output else "by input", workspace=way.workspace)
+            self.about.update(usual_share=round(100 * share, 1))
 
     def rate(self, seconds):
         return self.shape.flops * self.count / seconds / 1e12
+
+
+def tried(gpu, library, shape):
+    """Return {way: seconds of a trial}."""
+    taken = {}
+    for by_output in (True, False):
+        product = products.Product(gpu, library, shape, products.Way(by_output))
+        for workspace in (products.WORKSPACE, 0):
+            product.choose(workspace)
+            product.times(1)()
+            gpu.wait(product.stream)
+            run = gpu.graph(product.stream, product.times(IN_TRIAL))
+            taken[product.way] = min(gpus.Repeats(gpu, product.stream, run, TRIALS).seconds())
+        product.release()
+    return taken
 
 
 class Streamed(gpu_reads.Stream):
