@@ -4,11 +4,13 @@ import ctypes
 import json
 import os
 import re
+import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from types import SimpleNamespace
 
@@ -17,6 +19,7 @@ import pytest
 from nodetune.measurements import (
     clock,
     disk,
+    disk_buffered,
     disk_files,
     gpu_latency,
     memory,
@@ -171,6 +174,28 @@ def test_cyclictest_sees_wake_ups_as_late_as_we_do():
     assert 1 / 100 < ours / max(1, late[len(late) // 2]) < 100, "µs are neither ms nor ns"
 
 
+SPIN = """
+import json, os, sys, time
+from nodetune.measurements import jitter
+os.sched_setaffinity(0, {int(sys.argv[1])})
+wall, cpu = time.perf_counter(), time.thread_time()
+found = jitter.spin(1.0)
+print(json.dumps([found["lost"], 1 - (time.thread_time() - cpu) / (time.perf_counter() - wall)]))
+"""
+
+
+def test_what_a_core_loses_is_the_time_that_the_kernel_gave_to_others():
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as rival:
+        try:
+            os.sched_setaffinity(rival.pid, {CPU})
+            words = [sys.executable, "-c", SPIN, str(CPU)]
+            lost, others = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
+        finally:
+            rival.kill()
+    assert others > 0.1
+    assert lost == pytest.approx(others, abs=0.1), "ticks and interrupts count as ours for the kernel"
+
+
 def test_the_clock_is_read_from_the_kernel_while_cores_compute(told, tmp_path, monkeypatch):
     khz = tmp_path / f"cpu{CPU}/cpufreq/scaling_cur_freq"
     khz.parent.mkdir(parents=True)
@@ -263,6 +288,26 @@ def traced(tmp_path):
         return log.read_text()
 
     return traced
+
+
+def test_the_kernel_sees_the_disk_write_and_read_a_file_once(told, tmp_path, monkeypatch):
+    if disk.mount_of(str(tmp_path))["file_system"] in ("tmpfs", "ramfs"):
+        pytest.skip("the temporary folder of this machine is memory")
+    clocks = SimpleNamespace(perf_counter=ticking(1.0).perf_counter, monotonic=time.monotonic)
+    monkeypatch.setattr(disk_buffered, "time", clocks)
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    options = {"dir": str(tmp_path), "size": disk.LEAST, "repeats": 1}
+    found = told("disk_buffered", lambda report: disk_buffered.measure(options, report))
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    figures = {metric: each.get("samples") for (metric, _), each in found.items()}
+    size = next(iter(found.values()))["about"]["size"]
+    assert figures == {name: [pytest.approx(size / seconds / 1e9)] for name, seconds in TICKS.items()}
+    moved = [512 * (after.ru_oublock - before.ru_oublock) / size, 512 * (after.ru_inblock - before.ru_inblock) / size]
+    assert [0.9 < each < 1.5 for each in moved] == [True, True], moved
+
+
+TICKS = {"write": 1, "write_fsync": 2, "read": 1}
+"""The clock is read at the start and the end of each, a second apart."""
 
 
 @pytest.mark.slow
