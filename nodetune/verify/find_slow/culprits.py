@@ -133,7 +133,7 @@ def _said(figure: float, loss: float, noise: float) -> str:
 
 def doubts(fleet: Fleet, runs: Sequence[Run], found: Conclusions) -> tuple[Doubt, ...]:
     """Return what is not decided: each group of parts that the same low runs speak against."""
-    bar, left = threshold(2 * len(fleet.nodes)), dict(found.doubts)
+    left = dict(found.doubts)
     result = []
     for part in sorted(left, key=lambda each: -left[each]):
         if part not in left or (part.kind == NODE and left[part] <= 0):
@@ -148,7 +148,8 @@ def doubts(fleet: Fleet, runs: Sequence[Run], found: Conclusions) -> tuple[Doubt
             figures = found.worst or found.figures
             low = [figures[number] for number in numbers if figures[number] < QUICK]
         loss = losses(low)
-        result.append(Doubt(tuple(between), loss, _more(bar - found.doubts[part], loss, found)))
+        missing = threshold(2 * len(fleet.nodes), -loss) - found.doubts[part]
+        result.append(Doubt(tuple(between), loss, _more(missing, loss, found)))
     return tuple(result)
 
 

@@ -10,10 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 
-from nodetune.verify.find_slow.odds import DEEP, SMALLEST, Chances, evidence, spread
+from nodetune.verify.find_slow.odds import DEEP, SMALLEST, Chances, evidence, middle, spread
 
 ALPHA = 1e-4
 """The chance of a wrong name in a whole fleet that the threshold allows."""
+
+SHALLOW = log(10)
+"""Further odds that name a part which loses less than DEEP: theirs rest on the fleet's noise, which few figures tell."""
 
 CLEAR = -3.0
 """At or below these odds, an end is proven good."""
@@ -47,9 +50,9 @@ class Judgement:
 Keep = Callable[[int, Meeting], bool]
 
 
-def threshold(tests: int) -> float:
-    """Return the odds at which one of this number of tests names a part."""
-    return log(tests / ALPHA)
+def threshold(tests: int, figure: float) -> float:
+    """Return the odds at which one of this number of tests names a part with this middle figure."""
+    return log(tests / ALPHA) + (SHALLOW if figure >= DEEP else 0.0)
 
 
 class Judge:
@@ -98,8 +101,12 @@ class Judge:
     def named(self, tests: int, more: Sequence[Pair] = ()) -> dict[int, float]:
         """Return the ends that are slow, and how far their odds are above the threshold. `more` runs count too."""
         self._add(more)
-        bar = threshold(tests)
-        above = {end: self._by_proven(end) + self._extra[end] - bar for end in self._ends if self._is_low(end)}
+        bars = {
+            end: threshold(tests, middle([each.figure for each in self._met[end]]))
+            for end in self._ends
+            if self._is_low(end)
+        }
+        above = {end: self._by_proven(end) + self._extra[end] - bar for end, bar in bars.items()}
         return {end: odds for end, odds in above.items() if odds >= 0}
 
     def _weighed(self, keep: Keep) -> list[float]:

@@ -201,10 +201,11 @@ class _Reading:
         """
         good = set()
         for ends, met in figures.items():
-            odds = evidence([figure for figure, _ in met], judged.noise, judged.chances)
+            known = [figure for figure, _ in met]
+            odds, bar = evidence(known, judged.noise, judged.chances), threshold(self._tests, middle(known))
             part = Part(kind, ends)
-            if len(met) >= 3 and met[0][1] and odds >= threshold(self._tests):
-                found.named[part] = odds - threshold(self._tests)
+            if len(met) >= 3 and met[0][1] and odds >= bar:
+                found.named[part] = odds - bar
             if odds > 0:
                 found.doubts[part] = odds
             else:

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.support.slow_fleet import SlowFleet, searched
 from nodetune.verify.find_slow import schedule
-from nodetune.verify.find_slow.judge import Judge
+from nodetune.verify.find_slow.judge import Judge, threshold
 from nodetune.verify.find_slow.model import LINK, NODE, PAIRS, PATH, Answer, Fleet, Round
 from nodetune.verify.find_slow.odds import BAD, Chances, evidence, level, spread
 from nodetune.verify.find_slow.search import most_rounds
@@ -45,6 +45,16 @@ def test_a_slow_node_of_an_odd_fleet_is_named(count):
 def test_a_healthy_fleet_names_nothing():
     for seed in range(30):
         assert named(searched(SlowFleet(64, random.Random(f"healthy {seed}")))) == set()
+
+
+def test_five_figures_that_are_short_by_chance_name_nothing():
+    rng = random.Random("hist46h-818 64 healthy 0.0")  # of thousands of healthy fleets the one that had a name
+    rng.uniform(0, 0)
+    assert named(searched(SlowFleet(64, rng))) == set()
+
+
+def test_a_small_loss_needs_ten_times_the_odds_of_a_large_one():
+    assert threshold(128, -0.05) - threshold(128, -0.5) == pytest.approx(math.log(10))
 
 
 def test_a_fleet_that_drifts_names_only_the_slow_node():
