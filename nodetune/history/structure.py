@@ -19,8 +19,17 @@ FORMS = 64
 MOST = 1 << 17
 """Places in structures that are known."""
 
-as_text = json.JSONEncoder(sort_keys=True).encode
-"""Settings as JSON: json.dumps would make an encoder each time."""
+
+def _encoder() -> Callable[[Any], str]:
+    """Return what writes settings as JSON. JSONEncoder would make the encoder in C for each text, which takes longer than to write it."""
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:  # another Python
+        return json.JSONEncoder(sort_keys=True).encode
+    parts = make(None, None, json.encoder.encode_basestring_ascii, None, ": ", ", ", True, False, True)
+    return lambda value: "".join(parts(value, 0))
+
+
+as_text = _encoder()
 
 PRINT = 12
 """Bytes of the print of a fact's settings."""
@@ -65,7 +74,9 @@ class Structures:
         """Return a fact, sorted."""
         if kinds.of(name) == kinds.PASSING:
             return NOTHING
-        if type(fact) is Value and type(fact.value) is dict:
+        if not isinstance(fact, Each) and (type(fact) is not Value or type(fact.value) is not dict):
+            return _single(name, fact)
+        if type(fact) is Value:
             lasting = self._lasting.get(name)
             if lasting is None:
                 if len(self._lasting) > MOST >> 5:  # a hostile fleet
@@ -84,6 +95,21 @@ class Structures:
                 self._plans, self._places = {}, len(values)
             plan = self._plans[structure] = _Plan(*structure)
         return plan.sort(values)
+
+
+def _single(name: str, fact: Fact) -> Sorted:
+    """Sort a fact with one value or none, as most are; a plan for it would take longer."""
+    kind = kinds.of(name)
+    if type(fact) is Unread:
+        return Sorted(Form(unread=(name,)))
+    if kind in kinds.NUMBERS:
+        if type(fact) is not Value:
+            return NOTHING
+        if type(fact.value) not in (int, float):
+            return Sorted(Form(parts=(name,)))
+        return Sorted(Form((name,), (name,)), values=(int(fact.value),))
+    text = as_text({name: fact.value} if type(fact) is Value and kind in kinds.KEPT_ON_CHANGE else {})
+    return Sorted(settings=Settings(name, text, fact_print(name, text)))
 
 
 class _Lasting:
@@ -134,7 +160,7 @@ class _Plan:
         self._name, self._texts = name, dict[bytes, Settings]()
         tops = [name] if subjects is None else [f"{name}/{subject}" for subject in subjects]
         types = list(chain.from_iterable(depths[::3]))
-        every, kinds_of = _places(tops, depths)
+        every, kinds_of = _places(name, tops, depths)
         self._is_number = [
             kind in kinds.NUMBERS and of in (int, float) for kind, of in zip(kinds_of, types, strict=True)
         ]
@@ -169,18 +195,21 @@ class _Plan:
 _NO_VALUES = (Absent, Unread, dict)
 
 
-def _places(tops: Sequence[str], depths: Sequence[Any]) -> tuple[list[str], list[str]]:
+def _places(name: str, tops: Sequence[str], depths: Sequence[Any]) -> tuple[list[str], list[str]]:
     """Return the leaves and kinds of a structure's places in the order of its values. Below what is passing, all is."""
-    leaves, found = list(tops), [kinds.of(top) for top in tops]
-    begin = 0
+    leaves, parents, begin = list(tops), [-1] * len(tops), 0
     for types, sizes, keys in zip(depths[:-1:3], depths[1::3], depths[2::3], strict=True):
         above = [place for place, of in enumerate(types, begin) if of is dict]
         begin, left = len(leaves), iter(keys)
         for place, size in zip(above, sizes, strict=True):
-            leaf, kind = leaves[place], found[place]
-            inner = [f"{leaf}/{key}" for key in islice(left, size)]
-            leaves += inner
-            found += [kind] * len(inner) if kind == kinds.PASSING else map(kinds.of, inner)
+            leaf = leaves[place]
+            leaves += [f"{leaf}/{key}" for key in islice(left, size)]
+            parents += repeat(place, size)
+    if kind := kinds.of_all(name, leaves):
+        return leaves, [kind] * len(leaves)
+    found: list[str] = []
+    for leaf, parent in zip(leaves, parents, strict=True):
+        found.append(kinds.PASSING if parent >= 0 and found[parent] == kinds.PASSING else kinds.of(leaf))
     return leaves, found
 
 
