@@ -106,7 +106,7 @@ def test_nodetune_audits_a_machine_by_the_inventory(machine, inventory_of):
     found = inventory_of([machine], user="op", ansible_become=True, ansible_become_password=place.OP_PASSWORD)
     command = [sys.executable, "-m", "nodetune", "audit", "-i", str(found)]
     told = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert "1 host audited" in told.stdout, told.stdout + told.stderr
+    assert re.search(r"\d+ findings", told.stdout), told.stdout + told.stderr
     assert "swap" in told.stdout
 
 
