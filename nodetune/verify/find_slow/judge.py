@@ -16,7 +16,7 @@ ALPHA = 1e-4
 """The chance of a wrong name in a whole fleet that the threshold allows."""
 
 SHALLOW = log(10)
-"""Further odds that name a part which loses less than DEEP: theirs rest on the fleet's noise, which few figures tell."""
+"""Further odds that name a part which loses less than DEEP: theirs rest on the fleet's noise, which few figures show."""
 
 CLEAR = -3.0
 """At or below these odds, an end is proven good."""
