@@ -19,17 +19,8 @@ FORMS = 64
 MOST = 1 << 17
 """Places in structures that are known."""
 
-
-def _encoder() -> Callable[[Any], str]:
-    """Return what writes settings as JSON. JSONEncoder would make the encoder in C for each text, which takes longer than to write it."""
-    make = getattr(json.encoder, "c_make_encoder", None)
-    if make is None:  # another Python
-        return json.JSONEncoder(sort_keys=True).encode
-    parts = make(None, None, json.encoder.encode_basestring_ascii, None, ": ", ", ", True, False, True)
-    return lambda value: "".join(parts(value, 0))
-
-
-as_text = _encoder()
+as_text = json.JSONEncoder(sort_keys=True).encode
+"""Settings as JSON: json.dumps would make an encoder each time."""
 
 PRINT = 12
 """Bytes of the print of a fact's settings."""

@@ -283,6 +283,21 @@ def test_a_round_trip_is_twice_the_latency_that_sockperf_prints(measure, farm, n
     assert found["median"]["samples"][0] == pytest.approx(2 * half, rel=0.2)
 
 
+def test_the_kernel_sees_the_bytes_of_a_rail_arrive(measure, farm):
+    def arrived(host):
+        told = subprocess.run(
+            [host.python, "-c", "print(open('/proc/net/dev').read())"], capture_output=True, text=True
+        )
+        return int(re.search(r"eth0:\s*(\d+)", told.stdout)[1])
+
+    before = [arrived(host) for host in farm]
+    found = measure.every("rails", over="tcp", seconds=0.5)
+    after = [arrived(host) for host in farm]
+    assert [each.get("failed") for each in found] == [None] * 3
+    counted = sum(each["about"]["bytes"] for each in found)
+    assert 1 <= (sum(after) - sum(before)) / counted < 1.1  # headers, and what acknowledges the bytes sent
+
+
 def test_an_interface_that_is_not_there_is_told_for_the_pair(measure, iperf3):
     found = measure("tcp", hosts=2, interface="eth7")
     assert found["h1→h0"]["failed"].endswith("the interface eth7 does not exist or has no IPv4 address")
