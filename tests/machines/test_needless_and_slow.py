@@ -36,13 +36,12 @@ CHECKS = (
     "gpu-power-limit-unequal",
     "overcommit-strict",
     "persistenced-not-running",
-    "scratch-discards-at-once",
     "swap-on",
     "write-barriers-off",
 )
 PLANT = f"""
-sed -i 's|^\\(UUID=.* /data ext4\\) [^ ]*|\\1 sync,discard,nobarrier,nofail|' /etc/fstab
-mount -o remount,sync,discard,nobarrier /data
+sed -i 's|^\\(UUID=.* /data ext4\\) [^ ]*|\\1 sync,nobarrier,nofail|' /etc/fstab
+mount -o remount,sync,nobarrier /data
 systemctl -q disable --now nvidia-persistenced
 systemctl daemon-reload
 systemctl -q enable --now {" ".join((*STAY, *NEEDLESS))}
@@ -109,7 +108,7 @@ def snapshot(machine):
         files=witness.files(machine),
         units=units(machine),
         gpus=gpus(machine),
-        slow={"sync", "discard", "nobarrier"} & set(options),
+        slow={"sync", "nobarrier"} & set(options),
         swap=machine.ssh("swapon --noheadings --show=NAME").stdout.split(),
         overcommit=machine.ssh("cat /proc/sys/vm/overcommit_memory").stdout.strip(),
     )
@@ -139,7 +138,7 @@ def rolled_back(nodetune, machine, applied, after):
 
 
 def test_everything_was_wrong(before):
-    assert before.slow == {"sync", "discard", "nobarrier"}
+    assert before.slow == {"sync", "nobarrier"}
     assert before.swap == ["/dev/vdb"]
     assert before.overcommit == "2"
     assert before.gpus == [[700] * 3 + [500] + [700] * 4, [3201] * 8]

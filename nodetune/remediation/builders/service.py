@@ -28,7 +28,7 @@ def _change(fix: Fix, target: str, host: HostView) -> dict[str, Any]:
     if not known and fix.value == "enabled":
         raise UnfixableError(f"{unit} is not installed: install the package that contains it, then plan again")
     if known.get("enabled") == "masked" and fix.value == "enabled":
-        host.note(f"{unit} is masked, so someone did not want it: it will be unmasked.")
+        host.note(f"{unit} is masked, so someone did not want it: it will be unmasked, and systemd reloaded.")
     nothing_to_enable = known.get("enabled") in ENABLE_HAS_NO_EFFECT and fix.value != "masked"
     return {
         "change": "unit",

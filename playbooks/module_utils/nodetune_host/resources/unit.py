@@ -125,8 +125,11 @@ def _systemctl(verb, unit, runtime=False):
 
 
 def _start(unit):
-    if _show(unit)["ActiveState"] in ("active", "reloading"):
+    now = _show(unit)
+    if now["ActiveState"] in ("active", "reloading"):
         return
+    if now["LoadState"] == "masked" and not _enablement(unit).startswith("masked"):
+        command.run(["systemctl", "daemon-reload"], seconds=SECONDS)  # since it booted with the mask, systemd knows no other
     begun = time.monotonic()
     try:
         _systemctl("start", unit)
