@@ -1,7 +1,9 @@
 """Measures what a history adds to an audit of saved hosts, in CPU and wall time: of a first look at each host, and of a second look
 a quarter of an hour later, when counters have grown and clocks and temperatures differ. Each is compared with the audit of the same
-facts without a history. All four are run in turn, and the medians of their differences are shown."""
+facts without a history. All four are run in turn, and the medians of their differences are shown. --ssh: hosts behind real SSH logins,
+which answer with the same facts at both looks."""
 
+import contextlib
 import os
 import statistics
 import tempfile
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.support import synthetic_fleet
+from benchmarks.support import logins, synthetic_fleet
 from benchmarks.support.measuring import BIN, COUNT, benchmark, cost
 from nodetune.api.model import Each, Value
 from nodetune.facts import document
@@ -67,9 +69,16 @@ def save(folder, count):
 @click.argument("count", metavar="[HOSTS]", default=10_000, type=COUNT)
 @click.argument("rounds", default=3, type=COUNT)
 @click.option("--url", help="A PostgreSQL database instead of a file; it must be empty.")
-def main(count, rounds, url):
-    with tempfile.TemporaryDirectory() as folder:
-        first, second = save(folder, count)
+@click.option("--ssh", is_flag=True, help="Audit over SSH instead of from saved facts.")
+def main(count, rounds, url, ssh):
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        if ssh:
+            served = stack.enter_context(logins.farm(count, replayed=True))
+            first = second = logins.audit(served, served.targets, 64)
+        else:
+            first, second = (
+                [f"{BIN}/nodetune", "audit", "--facts", each, "--fail-on", "never"] for each in save(folder, count)
+            )
         print(f"{count} hosts, {len(os.sched_getaffinity(0))} cores")
         found = [audits(Path(folder), first, second, url) for _ in range(1 if url else rounds)]
         size = sum(each.stat().st_size for each in Path(folder).glob("history.db*")) / 1e6
@@ -78,18 +87,20 @@ def main(count, rounds, url):
         pairs = [(costs[look][1].cpu, costs[look][0].cpu) for costs in found]
         shares.append(f"{100 * (statistics.median(more / less for more, less in pairs) - 1):.0f} %")
         each.append(f"{1000 * statistics.median(more - less for more, less in pairs) / count:.1f}")
+    if ssh:
+        print(", ".join(shares))
+        return {}
     return {"history_cost": f"{', '.join(shares)}; {', '.join(each)} ms a host, {size:.0f} MB"}
 
 
 def audits(folder, first, second, url):
-    """Audit the facts of each look without a history and with one. Return what each costs, by look."""
+    """Run the audit of each look without a history and with one. Return what each costs, by look."""
     for old in folder.glob("history.db*"):
         old.unlink()
     history = ["--history", url or f"{folder}/history.db"]
     found = []
-    for title, facts in (("first look", first), ("later look", second)):
-        command = [f"{BIN}/nodetune", "audit", "--facts", str(facts), "-o", os.devnull, "--fail-on", "never"]
-        found.append([cost([*command, *more]) for more in ([], history)])
+    for title, command in (("first look", first), ("later look", second)):
+        found.append([cost([*command, "-o", os.devnull, *more]) for more in ([], history)])
         for name, each in zip(("without", "with"), found[-1], strict=True):
             print(f"{title} {name:8} wall {each.wall:6.1f} s   CPU {each.cpu:6.1f} s")
     return found
