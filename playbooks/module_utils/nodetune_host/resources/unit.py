@@ -129,7 +129,8 @@ def _start(unit):
     if now["ActiveState"] in ("active", "reloading"):
         return
     if now["LoadState"] == "masked" and not _enablement(unit).startswith("masked"):
-        command.run(["systemctl", "daemon-reload"], seconds=SECONDS)  # since it booted with the mask, systemd knows no other
+        # It booted with the mask: until a reload, systemd knows no other file.
+        command.run(["systemctl", "daemon-reload"], seconds=SECONDS)
     begun = time.monotonic()
     try:
         _systemctl("start", unit)
