@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections import deque
@@ -33,6 +34,9 @@ WAITING_BYTES = 64 << 20
 
 ALWAYS_BYTES = 1 << 19
 """Bytes that each host may always send, ten times a real answer: the answers of others do not cut it off."""
+
+M_ARENA_MAX = -8
+"""A setting of glibc's malloc, from malloc.h."""
 
 PROBE_SECONDS = 20.0
 """Seconds that a probe has at least, where the deadline of its host allows."""
@@ -66,12 +70,21 @@ def collect(
     if asked is not None and len(targets) == 1 and ways.is_local(targets[0]) and not local.becomes_another(targets[0]):
         yield _imported(asked, targets[0], ways, Deadline(options.seconds))
         return
+    _share_one_heap()
     try:
         for target, found, seconds in Pool([[target] for target in targets], work, options.seconds).work(forks):
             yield target, _read(ways, target, found), seconds or 0.0
             wait.over(target)
     finally:
         ways.close()
+
+
+def _share_one_heap() -> None:
+    """Let all threads take memory from one heap: glibc gives each its own, and keeps there what a large answer took."""
+    import ctypes  # an audit of this machine alone starts without
+
+    with contextlib.suppress(OSError, AttributeError):  # other systems have no such setting
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
 def probe_seconds(seconds: float) -> float:
