@@ -79,7 +79,9 @@ def with_cloud_init(site, tmp_path_factory):
     for each in found:
         machine.put(each, "/root/debs/")
     machine.ssh(UNPACK, timeout=900)
-    machine.write(CLOUD, "datasource_list: [NoCloud]\nnetwork: {config: disabled}\nssh_deletekeys: false\n")
+    machine.write(
+        CLOUD, "datasource_list: [NoCloud]\nlocale: false\nnetwork: {config: disabled}\nssh_deletekeys: false\n"
+    )
     for name, text in (("meta-data", "instance-id: one\n"), ("user-data", "#cloud-config\n{}\n")):
         machine.write(f"/var/lib/cloud/seed/nocloud/{name}", text)
     boot(site)

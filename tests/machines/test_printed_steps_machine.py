@@ -16,6 +16,7 @@ from tests.machines.faults import NODETUNE
 SERVICE = "[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n"
 TIMER = "/usr/lib/systemd/system/e2scrub_all"  # in /etc, nothing could be masked
 PLANT = """
+systemctl unmask e2scrub_all.timer
 systemctl daemon-reload
 systemctl enable --now chrony ntp cups
 systemctl enable --now e2scrub_all.timer
@@ -35,7 +36,10 @@ STEPS = {
         {"NAME": "docker"},
     ),
     "smt-unexpected": (r"echo on > \S+", {}),
-    "job-cpus-confined": (r"systemctl set-property system.slice AllowedCPUs=(?= )", {}),
+    "job-cpus-confined": (
+        r"systemctl set-property system.slice AllowedCPUs=(?= )|systemctl set-property --runtime \S+ \S+ \S+\)",
+        {},
+    ),
     "nccl-conf-file-unsafe": (r"chown root:root FILE && chmod \d+ FILE", {"FILE": "/etc/nccl.conf"}),
 }
 """Check → what its steps print to paste, and what stands there for a word in capitals."""

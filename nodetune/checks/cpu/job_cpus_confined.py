@@ -30,8 +30,9 @@ CHECK = Check(
     accept=AtLeast(Ref("cpu.count")),
     unit="CPUs",
     remedy=manual(
-        "Run systemctl set-property system.slice AllowedCPUs= (and remove it from drop-ins: systemctl cat system.slice). To "
-        "keep daemons off the cores of jobs, set AllowedCPUs= on the services themselves, or use Slurm's CpuSpecList."
+        "Run systemctl set-property system.slice AllowedCPUs= (and remove it from drop-ins: systemctl cat system.slice). The kernel "
+        "keeps the old list then, until the next boot or: systemctl set-property --runtime system.slice "
+        "AllowedCPUs=$(cat /sys/fs/cgroup/cpuset.cpus.effective). To keep daemons off the cores of jobs, set AllowedCPUs= on the services themselves, or use Slurm's CpuSpecList."
     ),
     severity="high",
     name="CPUs of jobs",

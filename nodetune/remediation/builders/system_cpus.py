@@ -1,6 +1,7 @@
 """The CPUs of system tasks: AllowedCPUs= of init.scope, system.slice and user.slice, in drop-in files.
 
-systemd applies the settings of its groups when it reloads. Where jobs run below one of the groups, or may, nothing is built.
+systemd applies the settings of its groups when it reloads, but cannot free them: a handler does. Where jobs run below one of
+the groups, or may, nothing is built.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
         for unit in fix.subjects:
             _require_alone(unit, host)
             made.append(_dropin.change(host, unit, {SECTIONS[unit]: {KEY: cpus}}) | {"checks": host.checks(fix)})
-    return [*made, *_dropin.handlers(unit for fix in fixes for unit in fix.subjects)]
+    units = [unit for fix in fixes for unit in fix.subjects]
+    free = [{"change": "run", "run": f"free-cpus {unit}", "of": _dropin.path_of(unit)} for unit in units]
+    return [*made, *_dropin.handlers(units), *free]
 
 
 def _require_jobs_elsewhere(host: HostView) -> None:

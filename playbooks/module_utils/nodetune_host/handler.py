@@ -1,6 +1,7 @@
 """Handlers, the commands that make changed files effective. They have no state.
 
-{"change": "run", "run": daemon-reload | daemon-reexec | update-grub | initramfs | udev-reload | restart|reload|start UNIT}
+{"change": "run", "run": daemon-reload | daemon-reexec | update-grub | initramfs | udev-reload |
+restart|reload|start|free-cpus UNIT}
 
 A handler runs after the changes of its group if they changed something or if what is in force is older than their
 files, and after their rollback. `always`: it runs even if nothing changed. `of`: the one file whose change it is for.
@@ -11,7 +12,7 @@ import os
 import re
 
 from . import boot_space, command
-from .problem import ChangeError
+from .problem import ChangeError, why
 from .resources.unit import last_words
 
 TOOLS = {
@@ -29,6 +30,8 @@ MODULES = "/lib/modules"
 GRUB_CONFIGS = ("/boot/grub/grub.cfg", "/boot/grub2/grub.cfg")
 MODPROBE = "/etc/modprobe.d/nodetune-{}.conf"
 UNITS = "/etc/systemd/system"
+CPUS = "/sys/fs/cgroup/{}/cpuset.cpus"
+EVERY_CPU = "/sys/fs/cgroup/cpuset.cpus.effective"
 
 
 def is_handler(change):
@@ -133,7 +136,28 @@ def _reload(unit):
         _systemctl("reload", unit)
 
 
-UNIT_VERBS = {"restart": _restart, "reload": _reload, "start": lambda unit: _systemctl("start", unit)}
+def _free_cpus(unit):
+    """Give a group all CPUs if no file confines it any more: the kernel refuses the empty list that systemd writes then.
+
+    Source: validate_change in https://github.com/torvalds/linux/blob/v6.1/kernel/cgroup/cpuset.c (ENOSPC)
+    """
+    path = CPUS.format(unit)
+    if not os.path.exists(path) or _property(unit, "AllowedCPUs"):
+        return
+    try:
+        with open(EVERY_CPU) as source, open(path, "r+") as target:
+            if target.read().strip():
+                target.write(source.read())
+    except OSError as error:
+        raise ChangeError(f"cannot write {path}: {why(error)}") from None
+
+
+UNIT_VERBS = {
+    "restart": _restart,
+    "reload": _reload,
+    "start": lambda unit: _systemctl("start", unit),
+    "free-cpus": _free_cpus,
+}
 
 
 def _systemctl(verb, unit):

@@ -179,6 +179,20 @@ def test_systemd_reloads_a_drop_in_that_it_has_not_read(do, tmp_path, tools, mon
     assert tools.calls() == asked + ["systemctl daemon-reload"] * reloads
 
 
+@pytest.mark.parametrize(
+    ("allowed", "running", "left"), [("", "0-1\n", "0-7\n"), ("0-1", "0-1\n", "0-1\n"), ("", "\n", "\n")]
+)
+def test_a_group_that_no_file_confines_gets_every_cpu(do, tmp_path, tools, monkeypatch, allowed, running, left):
+    """systemd writes an empty list, which the kernel refuses while the group has tasks."""
+    (tmp_path / "tools/systemctl").write_text(f"#!/bin/sh\necho {allowed}\n")
+    (tmp_path / "every").write_text("0-7\n")
+    (tmp_path / "system.slice").write_text(running)
+    monkeypatch.setattr("nodetune_host.handler.CPUS", f"{tmp_path}/{{}}")
+    monkeypatch.setattr("nodetune_host.handler.EVERY_CPU", f"{tmp_path}/every")
+    do([a_file(tmp_path / "drop-in"), handler("free-cpus system.slice", of=str(tmp_path / "drop-in"))])
+    assert (tmp_path / "system.slice").read_text().splitlines()[-1] == left.strip()
+
+
 def test_a_handler_runs_after_an_earlier_change_only(do, tmp_path, tools):
     do([handler("update-grub"), a_file(tmp_path / "a")])
     assert tools.calls() == []

@@ -48,7 +48,8 @@ def test_each_group_gets_a_drop_in_and_systemd_reloads_once():
         DROP_INS["system.slice"]: ["[Slice]", "AllowedCPUs=0-3"],
         DROP_INS["user.slice"]: ["[Slice]", "AllowedCPUs=0-3"],
     }
-    assert [change["run"] for change in of_kind(changes, "run")] == ["daemon-reload"]
+    frees = [f"free-cpus {unit}" for unit in GROUPS]
+    assert [change["run"] for change in of_kind(changes, "run")] == ["daemon-reload", *frees]
     assert changes[-1]["change"] == "run"
 
 
