@@ -9,7 +9,8 @@ Confirm manually: cat /sys/fs/cgroup/system.slice/cpuset.cpus.effective; systemc
 Side effects of the fix: System daemons may run on every CPU again until they are confined one by one.
 Sources: https://slurm.schedmd.com/cgroup_v2.html ;
 https://www.freedesktop.org/software/systemd/man/latest/systemd.resource-control.html ;
-https://docs.docker.com/reference/cli/dockerd/ (option --cgroup-parent)
+https://docs.docker.com/reference/cli/dockerd/ (option --cgroup-parent) ;
+https://github.com/systemd/systemd/issues/43846 (an empty list leaves groups that have tasks as they are)
 """
 
 from nodetune.api import AtLeast, Check, FactAbsentError, FactsView, Ref, manual

@@ -139,7 +139,8 @@ def _reload(unit):
 def _free_cpus(unit):
     """Give a group all CPUs if no file confines it any more: the kernel refuses the empty list that systemd writes then.
 
-    Source: validate_change in https://github.com/torvalds/linux/blob/v6.1/kernel/cgroup/cpuset.c (ENOSPC)
+    Sources: https://github.com/systemd/systemd/issues/43846 ; validate_change in
+    https://github.com/torvalds/linux/blob/v6.1/kernel/cgroup/cpuset.c (ENOSPC)
     """
     path = CPUS.format(unit)
     if not os.path.exists(path) or _property(unit, "AllowedCPUs"):
