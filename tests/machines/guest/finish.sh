@@ -26,7 +26,7 @@ cp -r /usr/lib/grub/i386-pc /boot/grub/
 grub-mkimage -O i386-pc -o /boot/grub/i386-pc/core.img -p '(hd0,msdos1)/boot/grub' biosdisk part_msdos ext2
 cat > /boot/grub/grub.cfg <<X
 insmod ext2
-linux /boot/vmlinuz-$kernel root=/dev/vda1 ro console=ttyS0 quiet mitigations=off cryptomgr.notests
+linux /boot/vmlinuz-$kernel root=/dev/vda1 ro console=ttyS0 quiet mitigations=off cryptomgr.notests tsc=unstable
 initrd /boot/initrd.img-$kernel
 boot
 X
