@@ -33,11 +33,8 @@ CONFINED = ("rhel", "suse")
 def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     _leave_to_others(host)
     checks = sorted({check for fix in fixes for check in host.checks(fix)})
-    return [
-        *_irqbalance(host),
-        *_boot.changes("irq", ["resources/irqs", "onhost/files", *_boot.CPU_LIST], started=True),
-        {"change": "irqs", "checks": checks},
-    ]
+    unit = _boot.changes("irq", ["resources/irqs", "onhost/files", *_boot.CPU_LIST], started=True)
+    return [*_irqbalance(host), {"change": "irqs", "checks": checks}, *unit]
 
 
 def _leave_to_others(host: HostView) -> None:

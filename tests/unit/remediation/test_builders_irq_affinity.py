@@ -43,11 +43,18 @@ def step(check="nic-irqs-remote"):
 
 def test_interrupts_are_placed_now_and_kept_for_all_checks():
     changes = built(host("absent"), step("nic-irqs-remote"), step("gpu-irqs-remote"))
-    assert changes[-1] == {"change": "irqs", "checks": ["gpu-irqs-remote", "nic-irqs-remote"]}
+    (placed,) = of_kind(changes, "irqs")
+    assert placed == {"change": "irqs", "checks": ["gpu-irqs-remote", "nic-irqs-remote"]}
     assert "def spread(" in files(changes)["/usr/local/lib/nodetune/irq/nodetune_host/resources/irqs.py"]
     assert of_kind(changes, "unit") == [
         {"change": "unit", "unit": "nodetune-irq.service", "enabled": "enabled", "active": "started"}
     ]
+
+
+def test_interrupts_are_placed_before_the_unit_that_places_them_starts():
+    """The other way round the unit may be first, and nothing is written down that a rollback could bring back."""
+    kinds = [change["change"] for change in built(host("absent"), step())]
+    assert kinds.index("irqs") < kinds.index("unit")
 
 
 @pytest.mark.parametrize("daemon", ["off", "absent"])
