@@ -9,7 +9,7 @@ Each kind is a file in resources/ with these functions:
     label(change) -> str          the name of the resource
     place(change) -> str          optional: the real path of a file or folder
     same(state, state) -> bool    optional: whether two states count as equal
-    moved_by_kernel(left, now)    optional: whether only the kernel changed the state of a run to `now`
+    moved_by_kernel(left, now)    optional: whether only the kernel, or a unit of nodetune, changed the state of a run to `now`
     TIMED                         optional: true if a change reverts on its own unless confirmed
 
 A handler ({"change": "run", "run": "daemon-reload"}) has no state: it runs if its group changed something (see handler.py).

@@ -60,7 +60,9 @@ def test_a_pod_on_a_driver_that_hangs_ends_with_the_reason(pod):
     pod.node.control("hang@3=nvmlDeviceGetTemperature:forever")
     starts, _, message = pod.start()
     assert not starts
-    assert re.match(r"nodetune: nvml-not-answering: did not return within \d\.\d s in nvmlDeviceGetTemperature", message)
+    assert re.match(
+        r"nodetune: nvml-not-answering: did not return within \d\.\d s in nvmlDeviceGetTemperature", message
+    )
 
 
 def test_a_pod_that_sees_some_gpus_of_the_node_is_not_judged_by_the_others(pod):

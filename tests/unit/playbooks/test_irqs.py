@@ -106,6 +106,17 @@ def test_done_again_it_changes_nothing_and_it_can_be_undone(tree):
     assert {tree.now(irq) for irq in vectors} == {"0-15"}
 
 
+def test_more_interrupts_since_are_no_change_by_others_if_they_are_placed_too(tree):
+    tree.device("0000:3b:00.0", NIC, 2)
+    left = places()
+    more = tree.device("0000:86:00.0", NIC, 1)
+    assert not irqs.moved_by_kernel(left, irqs.read({}))
+    irqs.put({}, places())
+    assert irqs.moved_by_kernel(left, irqs.read({}))
+    tree.write(f"irq/{more[0]}/smp_affinity_list", "7")
+    assert not irqs.moved_by_kernel(left, irqs.read({}))
+
+
 def test_a_device_that_went_is_told(tree):
     tree.device("0000:3b:00.0", NIC, 1)
     with pytest.raises(irqs.ChangeError, match=r"0000:ff:00\.0 is gone"):

@@ -48,6 +48,11 @@ def wanted(change, now):
     return spread({bdf: len(places) for bdf, places in now.items()})
 
 
+def moved_by_kernel(left, now):
+    """Return whether they are still placed by nodetune: at each boot, and when a driver makes more of them, its unit places them again."""
+    return now == wanted({}, now)
+
+
 def put(change, state):
     """Place interrupts, except those that appeared or disappeared since they were read. Report errors at the end."""
     refused = []
