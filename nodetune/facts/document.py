@@ -30,6 +30,10 @@ class FactsError(UserError):
     """An invalid fact document; the text says what and where."""
 
 
+class ForeignError(FactsError):
+    """No fact document at all, and no part of one."""
+
+
 def read(text: bytes, where: str, host: str = "", unnamed: str = "unnamed", asked: Asked = None) -> HostFacts:
     """Read what was `asked` of `host`, else of the host that the document names, else of `unnamed`. Raise FactsError."""
     found = _by_lines(text, asked)
@@ -37,7 +41,7 @@ def read(text: bytes, where: str, host: str = "", unnamed: str = "unnamed", aske
     try:
         return _described(*found, host, unnamed) if found else from_data(data, host, unnamed, asked)
     except FactsError as problem:
-        raise FactsError(f"{where}: {problem}") from None
+        raise type(problem)(f"{where}: {problem}") from None
     except RecursionError:
         raise FactsError(f"{where}: JSON nested too deeply") from None
 
@@ -82,7 +86,7 @@ def _is_usual(name: str) -> bool:
 def from_data(data: Any, host: str = "", unnamed: str = "unnamed", asked: Asked = None) -> HostFacts:
     """Read a fact document that was parsed from JSON. Raise FactsError."""
     if not isinstance(data, dict) or not isinstance(data.get("facts"), dict):
-        raise FactsError("not a fact document, which nodetune facts writes: no object with a member `facts`")
+        raise ForeignError("not a fact document: no object with a member `facts`")
     facts = {
         plain_text.plain(name): _known(name, fact)
         for name, fact in _of_this_version(data)["facts"].items()
@@ -185,20 +189,21 @@ def parse(text: bytes | str, where: str) -> Any:
     except RecursionError:
         raise FactsError(f"{where}: JSON nested too deeply") from None
     except ValueError as problem:
-        raise FactsError(f"{where}: {_why_no_json(text, problem)}") from None
+        raise _no_json(text, problem, where) from None
 
 
-def _why_no_json(given: bytes | str, problem: ValueError) -> str:
-    """Describe why a text is not valid JSON."""
+def _no_json(given: bytes | str, problem: ValueError, where: str) -> FactsError:
+    """Return the error of a text that is not valid JSON."""
     if not given.strip():
-        return "not JSON: an empty file: collect the facts again"
+        return FactsError(f"{where}: not JSON: an empty file: collect the facts again")
     if isinstance(problem, UnicodeDecodeError):
-        return "not JSON: not UTF-8 text"
+        return ForeignError(f"{where}: not JSON: not UTF-8 text")
     if isinstance(problem, json.JSONDecodeError):
         if problem.pos >= len(problem.doc.rstrip()) or problem.msg.startswith("Unterminated string"):
-            return f"not JSON: cut off in line {problem.lineno}: collect the facts again"
-        return f"not JSON: line {problem.lineno}, column {problem.colno}: {plain_text.plain(problem.msg, 80)}"
-    return f"not JSON: {plain_text.plain(problem, 120)}"
+            return FactsError(f"{where}: not JSON: cut off in line {problem.lineno}: collect the facts again")
+        place = f"line {problem.lineno}, column {problem.colno}"
+        return ForeignError(f"{where}: not JSON: {place}: {plain_text.plain(problem.msg, 80)}")
+    return FactsError(f"{where}: not JSON: {plain_text.plain(problem, 120)}")
 
 
 def _finite(text: str) -> float:
@@ -224,9 +229,8 @@ def load(path: Path, *, regular: bool = False) -> HostFacts:
         raise FactsError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
     try:
         return read(content, str(path), unnamed=plain_text.plain(path.stem))
-    except FactsError as problem:
-        other = "not JSON: line" in str(problem)
-        raise FactsError(f"{problem}: --facts takes what nodetune facts writes") if other else problem from None
+    except ForeignError as problem:
+        raise ForeignError(f"{problem}: give --facts a file from nodetune facts") from None
 
 
 def files(folder: Path) -> list[Path]:

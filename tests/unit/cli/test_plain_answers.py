@@ -117,9 +117,12 @@ def test_one_step_is_no_plural(steps, said):
         (b"", "not JSON: an empty file: collect the facts again"),
         (b'{"facts": {"a": {"val', "not JSON: cut off in line 1: collect the facts again"),
         (b'{"facts":\n', "not JSON: cut off in line 2: collect the facts again"),
-        (b"\x7fELF\xff\xfe", "not JSON: not UTF-8 text"),
-        (b"hello", "not JSON: line 1, column 1: Expecting value: --facts takes what nodetune facts writes"),
-        (b'{"gpus": 8}', "not a fact document, which nodetune facts writes: no object with a member `facts`"),
+        (b"\x7fELF\xff\xfe", "not JSON: not UTF-8 text: give --facts a file from nodetune facts"),
+        (b"hello", "not JSON: line 1, column 1: Expecting value: give --facts a file from nodetune facts"),
+        (
+            b'{"gpus": 8}',
+            "not a fact document: no object with a member `facts`: give --facts a file from nodetune facts",
+        ),
     ],
 )
 def test_a_file_that_holds_no_facts_is_described_in_words(tmp_path, content, why):
