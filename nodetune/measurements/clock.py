@@ -11,6 +11,7 @@ Manually: turbostat --interval 1 during a load on all cores (column Bzy_MHz).
 """
 
 import re
+import statistics
 import time
 
 from nodetune.onhost import files
@@ -60,7 +61,7 @@ def _under_load(report, metric, cpus, how):
 def reached(readings, about):
     """Return {"of_allowed": the share of the highest allowed clock} if the kernel reports it."""
     allowed = about.get("allowed") or about.get("max")
-    return {"of_allowed": round(sorted(readings)[len(readings) // 2] / allowed, 3)} if allowed else {}
+    return {"of_allowed": round(statistics.median_high(readings) / allowed, 3)} if allowed else {}
 
 
 def _reader(cpus):

@@ -10,6 +10,7 @@ Options: dir (required), demand, size (bytes a host, at most), seconds (a run), 
 """
 
 import os
+import statistics
 
 from . import disk, tool
 from . import report as reporting
@@ -70,7 +71,7 @@ def _meet(topic, mine, report):
 
 
 def _tell(alone, each, subject, options, about, report):
-    sums, one = [sum(rates) for rates in each], sorted(alone)[len(alone) // 2]
+    sums, one = [sum(rates) for rates in each], statistics.median_high(alone)
     about.update(hosts=len(report.hosts), alone=round(one, 3), each=[round(rate, 3) for rate in each[-1]])
     if options.get("demand"):
         about["demand"] = float(options["demand"])

@@ -15,6 +15,7 @@ together.
 import contextlib
 import ctypes
 import os
+import statistics
 
 from . import cuda, gpus, numa
 from . import report as reporting
@@ -237,7 +238,7 @@ def _tell(plan, times, about, report):
         for lane, seconds in by_lane.items():
             samples = plan.rates(seconds, 2 if metric == "both" else 1)
             report.result(lane.gpu.name, samples, "GB/s", metric=metric, size=plan.size, checked=True, **about(lane))
-            rates[metric] = sorted(samples)[len(samples) // 2]
+            rates[metric] = statistics.median_high(samples)
     return rates
 
 

@@ -14,6 +14,7 @@ Options: gpus, seconds, settle.
 
 import collections
 import functools
+import statistics
 import threading
 
 from nodetune.onhost.nvml import EVENT_REASONS
@@ -141,7 +142,7 @@ def summary(samples, seen):
     for name in ("clock_mhz", "power_w", "temperature_c", "utilisation"):
         values = [each[name] for each in samples if each[name] is not None]
         if values:
-            about[name] = max(values) if name == "temperature_c" else sorted(values)[len(values) // 2]
+            about[name] = max(values) if name == "temperature_c" else statistics.median_high(values)
     masks = [each["reasons"] for each in samples if each["reasons"] is not None]
     if masks:
         shares = {name: sum(1 for mask in masks if mask & bit) / len(masks) for bit, name in EVENT_REASONS}

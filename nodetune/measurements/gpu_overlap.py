@@ -12,6 +12,7 @@ Options: gpus, size (bytes), repeats, n, library (path), seconds (of work at onc
 
 import ctypes
 import math
+import statistics
 import time
 
 from . import cublaslt, gpu_copy, gpus, numa, products
@@ -104,5 +105,4 @@ def _overlapped(gpu, host, target, options, report):
 def _taken(gpu, works, counts):
     """Return {metric: median seconds} of the repeats of each, all queued at once."""
     running = {metric: gpus.Repeats(gpu, *works[metric], repeats=count) for metric, count in counts.items()}
-    taken = {metric: sorted(repeats.seconds()) for metric, repeats in running.items()}
-    return {metric: found[len(found) // 2] for metric, found in taken.items()}
+    return {metric: statistics.median_high(repeats.seconds()) for metric, repeats in running.items()}

@@ -18,6 +18,7 @@ Manually: osnoise or hwnoise (rtla hwnoise -c CPUS -d 10s), cyclictest -m -a -t.
 import itertools
 import os
 import resource
+import statistics
 import time
 
 from . import on_cpus
@@ -92,7 +93,7 @@ def spin(seconds):
     """Read the clock without pause. Times in seconds."""
     clock = time.perf_counter
     readings = [clock() for _ in range(20000)]
-    floor = sorted(b - a for a, b in zip(readings, readings[1:]))[len(readings) // 2]
+    floor = statistics.median_high(b - a for a, b in zip(readings, readings[1:]))
     limit, kept, count = GAP * floor, [], 0
     before = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
     start = last = clock()

@@ -15,6 +15,7 @@ import ctypes
 import glob
 import mmap
 import re
+import statistics
 import threading
 import time
 
@@ -96,7 +97,7 @@ def _one(report, metric, node, memory, cpus, repeats):
         distance=numa.distance(node, memory),
         checked=True,
     )
-    return sorted(samples)[len(samples) // 2]
+    return statistics.median_high(samples)
 
 
 def buffer_size(threads, free, cache):

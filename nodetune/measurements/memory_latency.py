@@ -16,6 +16,7 @@ import array
 import ctypes
 import mmap
 import platform
+import statistics
 import time
 
 from nodetune.onhost import files
@@ -77,7 +78,7 @@ def _one(report, follow, options, what):
     thp = files.text("/sys/kernel/mm/transparent_hugepage/enabled")
     about = {"size": size, "local": here == there, "distance": numa.distance(here, there), "thp": thp}
     report.result(subject, samples[1:], "ns", "lower", metric=metric, **about)
-    return sorted(samples[1:])[(len(samples) - 1) // 2]
+    return statistics.median_high(samples[1:])
 
 
 def size_for(cache, free):

@@ -1,5 +1,7 @@
 """Turn results of the ranks of a host into records: one figure for each case with its conditions."""
 
+import statistics
+
 from . import cuda, gpus, nccl_log, nccl_ops
 
 QUIET_SETTINGS = ("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE", "NCCL_HOSTID")
@@ -65,7 +67,7 @@ def record(report, subject, case, seconds, ranks, about):
         report.result(subject, samples, "µs", better="lower", metric=case["name"] + "_latency", **about)
         return
     pairs = [nccl_ops.bandwidths(case["name"], case["size"], each, ranks) for each in seconds]
-    middle = sorted(seconds)[len(seconds) // 2]
+    middle = statistics.median_high(seconds)
     about = dict(about, size=case["size"], in_place=case["in_place"], time_us=round(middle * 1e6, 2))
     about["algbw"] = round(nccl_ops.bandwidths(case["name"], case["size"], middle, ranks)[0], 3)
     samples = [round(busbw, 3) for _, busbw in pairs]

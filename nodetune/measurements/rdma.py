@@ -15,6 +15,7 @@ index of a RoCE v2 address, show_gids lists them), and on the other host the sam
 import contextlib
 import os
 import re
+import statistics
 import subprocess
 
 from nodetune.onhost import files
@@ -93,7 +94,7 @@ def record(report, subject, printed, about):
 
 def summed(report, hosts, alone, at_once):
     """Report what all ports carry at once: the sum, and its share of the sum of each alone."""
-    apart = sum(sorted(map(read, printed))[len(printed) // 2] for printed in alone)
+    apart = sum(statistics.median_high(map(read, printed)) for printed in alone)
     together = sum(map(read, at_once))
     subject = "{} ports {}".format(len(at_once), hosts)
     report.result(subject, [together], "Gb/s", metric="together")

@@ -9,6 +9,8 @@ Statistic: the median of the copies; the average of perftest.
 Manually: ib_write_bw as in rdma, with and without nvbandwidth -t host_to_device_memcpy_ce at the same time; lspci -tv
 """
 
+import statistics
+
 from . import gpu_copy, gpus, numa, pairs, rdma, rdma_gpu, tool
 from . import report as reporting
 
@@ -100,4 +102,4 @@ def _copied(plan, lane, least, process=None):
     rates = []
     while len(rates) < least or (process is not None and process.poll() is None):
         rates += plan.rates(lane.start(lane.h2d).seconds())
-    return sorted(rates)[len(rates) // 2]
+    return statistics.median_high(rates)
