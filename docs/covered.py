@@ -27,7 +27,8 @@ What nodetune audits, fixes and measures, by subject. Every check has cases of h
 (`tests/unit/remediation/test_fixes_of_cases.py`). **Proven on machines** means that a test plants the fault on a virtual machine,
 applies the fix, reboots, and rolls it back. The proof is **stale** if something that it rests on has changed since
 (`tests/machines/proofs.py`): the table names it, and `python -m tests.machines.suite` proves the fix again. For any other fix
-the table names the test of what it does and, after *kind*, a check whose fix of the same kind is proven on machines. Figures
+the table names the test of what it does and, after *kind*, a check whose fix of the same kind is proven on machines. It is **not
+possible** on a machine where the fix acts on what [these machines lack](testing-fleet.md#what-this-cannot-prove): the table names it. Figures
 with a setting wrong and right are medians of five runs a side, in turn, with the 99 % interval of their ratio
 (`python benchmarks/settings_move_figures.py`, two cores under load). Why a check has no fix stands below its table, and its page
 has the steps instead, with their sources. What nodetune leaves out on purpose is in [left-out.md](left-out.md).
@@ -129,6 +130,9 @@ def lost_tests(said: Mapping[str, Any]) -> Iterator[str]:
     fixable = {check.id for check in checks.load_all() if check.remedy.kind != "manual"}
     yield from (f"{ROWS.name}: fixes: {each} has no fix" for each in set(said["fixes"]) - fixable)
     yield from (f"{ROWS.name}: fixes: {each} is proven on machines" for each in set(said["fixes"]) & fixed())
+    lacking = {check for checks_of in said["lacking"].values() for check in checks_of}
+    yield from (f"{ROWS.name}: lacking: {each} has no fix" for each in lacking - fixable)
+    yield from (f"{ROWS.name}: lacking: {each} is proven on machines" for each in lacking if _on_machines(each))
 
 
 def lost_mutants(said: Mapping[str, Any]) -> Iterator[str]:
@@ -180,6 +184,11 @@ def _on_machines(check_id: str) -> bool:
     return any("/machines/" in each for each in proven_by(check_id))
 
 
+def lacking(check_id: str) -> str:
+    """Return what the virtual machines of the tests lack for the fix of a check; empty for most."""
+    return next((what for what, checks_of in stated()["lacking"].items() if check_id in checks_of), "")
+
+
 @cache
 def _kinds() -> Mapping[str, str]:
     """Return each kind of remedy that is proven on a virtual machine, with the first check whose fix is: better, is still."""
@@ -197,7 +206,8 @@ def _proof(check: Check) -> str:
         return f"{found} (**stale**: {changed} changed since)" if changed else found
     alike = _kinds().get(check.remedy.kind, "")
     kind = f"kind: `{alike}`{' (stale)' if stale(alike) else ''}" if alike else ""
-    return ", ".join(filter(None, (found, kind)))
+    without = lacking(check.id)
+    return ", ".join(filter(None, (found, kind, without and f"not possible on a machine without {without}")))
 
 
 def _test(name: str) -> str:
@@ -215,7 +225,10 @@ def _overview(row: Mapping[str, Any], members: Sequence[Check]) -> str:
     fixes = [check for check in members if check.remedy.kind != "manual"]
     on_machines = [check for check in fixes if _on_machines(check.id)]
     old = sum(bool(stale(check.id)) for check in on_machines)
-    machines = f"{len(on_machines) - old}{f', {old} stale' if old else ''}"
+    counted = {"stale": old, "not possible": sum(bool(lacking(check.id)) for check in fixes)}
+    machines = ", ".join(
+        [str(len(on_machines) - old), *(f"{count} {word}" for word, count in counted.items() if count)]
+    )
     without = "no figure: see below" if row.get("measurement") else "nothing: see below"
     measured = _measurements(row) if row.get("moved") else without
     return f"| [{row['row']}](#{_anchor(row['row'])}) | {len(members)} | {len(fixes)} | {machines} | {measured} |\n"

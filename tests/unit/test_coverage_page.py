@@ -82,7 +82,18 @@ def test_every_test_that_the_page_names_is_there():
     ],
 )
 def test_a_test_or_fix_that_is_not_there_is_named(fixes, gap):
-    assert list(covered.lost_tests({"fixes": fixes, "measurements": {}, "mutants": []})) == [f"coverage.yml: {gap}"]
+    said = {"fixes": fixes, "lacking": {}, "measurements": {}, "mutants": []}
+    assert list(covered.lost_tests(said)) == [f"coverage.yml: {gap}"]
+
+
+@pytest.mark.parametrize(
+    ("check", "gap"),
+    [("gpu-lost", "gpu-lost has no fix"), ("swappiness-high", "swappiness-high is proven on machines")],
+)
+def test_what_machines_lack_is_said_of_fixes_that_none_proves(check, gap):
+    said = {"fixes": {}, "lacking": {"a part": [check]}, "measurements": {}, "mutants": []}
+    assert list(covered.lost_tests(said)) == [f"coverage.yml: lacking: {gap}"]
+    assert "not possible on a machine without a CPU with turbo" in covered._proof(checks.load("boost-off"))
 
 
 def test_every_measurement_has_a_test_and_a_setting_or_a_reason():
@@ -120,7 +131,7 @@ def test_a_stale_proof_is_named_and_not_counted(monkeypatch):
 def test_a_kind_of_which_every_proof_is_stale_says_so(monkeypatch):
     covered._kinds.cache_clear()
     monkeypatch.setattr(covered, "stale", lambda check_id: ("a.py",))
-    assert covered._proof(checks.load("nmi-watchdog-on")).endswith("(stale)")
+    assert "(stale), not possible on a machine" in covered._proof(checks.load("nmi-watchdog-on"))
     covered._kinds.cache_clear()
 
 
