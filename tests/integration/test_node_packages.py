@@ -142,7 +142,7 @@ def test_deb_packages_come_change_and_go(root, packages, newer):
     root.run(f"{APT} remove nodetune-guard nodetune-pull nodetune")
     assert policy.exists()
     assert not root.path("/usr/lib/nodetune").exists()
-    root.run(f"{APT} purge nodetune-guard nodetune-pull nodetune; {FORGET}")
+    root.run(f"{APT} purge nodetune-guard nodetune-pull && {FORGET}")
     assert changed(before, root.content()) == []
 
 
@@ -171,7 +171,7 @@ def test_dnf_installs_upgrades_and_removes(root, packages, newer):
     works(root, OTHER)
     assert '"reuse_seconds": 61' in policy.read_text(), "what the operator wrote stays"
     refuses_while_slurm_calls(root, f"{DNF} remove nodetune-guard")
-    root.run(f"{DNF} remove nodetune nodetune-guard nodetune-pull; {FORGET}")
+    root.run(f"{DNF} remove nodetune nodetune-guard nodetune-pull && {FORGET}")
     assert "reuse_seconds" in root.path("/etc/nodetune/guard.json.rpmsave").read_text(), (
         "rpm keeps a policy that was changed"
     )
