@@ -6,8 +6,9 @@ The figures of a day are kept for four weeks: they say what is usual.
 from __future__ import annotations
 
 import json
+import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from nodetune.foundation import by_key
@@ -116,17 +117,11 @@ def _heat(db: Database, now: int, judged: Mapping[int, str], looked: set[int]) -
             (name.partition("/")[0], (name, values.get(series, 0))) for series, name in judged.items()
         ).values():
             warm = {name: value for name, value in named if value}
-            middle = _median(list(warm.values())) if len(warm) > 2 else 0
+            middle = statistics.median(warm.values()) if len(warm) > 2 else 0
             if middle >= WARM:
                 for name, value in warm.items():
                     above[host, name].append(value - middle)
-    return {key: round(_median(each)) for key, each in above.items()}
-
-
-def _median(values: Sequence[float]) -> float:
-    """Return the median, as statistics.median does: to import that takes as long as to judge hundreds of hosts."""
-    ordered, half = sorted(values), len(values) // 2
-    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+    return {key: round(statistics.median(each)) for key, each in above.items()}
 
 
 def _looks(db: Database, now: int, looked: set[int]) -> Iterator[tuple[int, int, dict[int, int]]]:

@@ -6,7 +6,7 @@ Equal facts of many hosts are one object (see facts/memo.py): of most hosts only
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, chain, compress
+from itertools import chain, compress
 from operator import is_not
 from typing import NamedTuple
 
@@ -17,22 +17,9 @@ KIND = ("cpu.model", "gpu.names")
 """Hosts with the same facts, and the same of these, are of one kind."""
 
 MOST_KINDS = 32
-MOST_SHAPES = 1 << 12
 
 FIGURES = ("verify.", "watch.", "tune.")
 """The beginnings of the leaves of figures."""
-
-
-class Shape:
-    """The names of the numbers of a look, and the parts that were read. Hosts of a kind have one: it is known by its identity.
-
-    A part is a fact, or a subject of one that has several: `gpu.nvlink_errors/GPU3`.
-    """
-
-    __slots__ = ("leaves", "parts")
-
-    def __init__(self, leaves: tuple[str, ...], parts: tuple[str, ...]) -> None:
-        self.leaves, self.parts = leaves, parts
 
 
 class Common:
@@ -46,10 +33,11 @@ class Common:
 
 
 class Look(NamedTuple):
-    """The result of a look at a host, in the order of the facts' names. `at`: Unix time of the collection.
+    """The result of a look at a host. `at`: Unix time of the collection.
 
-    `own`: place among the common settings → those of this host. `prints`: those of all its settings in a row.
-    `unread`: parts that could not be read. `values`: of the leaves of the shape.
+    `own`: place among the common settings → those of this host. `prints`: of all its settings, in the order of the facts' names.
+    A part is a fact, or a subject of one that has several: `gpu.nvlink_errors/GPU3`. `unread`: those that could not be read;
+    `parts`: those with numbers that were. `forms`: of the facts that have numbers, in the order of `values`.
     """
 
     host: str
@@ -58,7 +46,8 @@ class Look(NamedTuple):
     own: Mapping[int, Settings | None]
     prints: bytes
     unread: tuple[str, ...]
-    shape: Shape
+    parts: tuple[str, ...]
+    forms: Sequence[Form]
     values: Sequence[int]
 
     def settings(self) -> list[Settings]:
@@ -77,15 +66,14 @@ class Look(NamedTuple):
 class _Kind:
     """The first host of a kind. `facts` are in its own order, all else in the order of their names, where `places` has each."""
 
-    def __init__(self, facts: Mapping[str, Fact], made: Sequence[Sorted], shape: Shape) -> None:
+    def __init__(self, facts: Mapping[str, Fact], made: Sequence[Sorted]) -> None:
         self.names = sorted(facts)
         self.common = Common(self.names, [each.settings for each in made])
         self.facts, self.places = list(facts.values()), [self.common.places[name] for name in facts]
-        self.made, self.shape = made, shape
+        self.made = made
         self.prints = [_print(each.settings) for each in made]
-        self.values = list(chain.from_iterable([each.values for each in made]))
-        self.begins = list(accumulate([len(each.values) for each in made], initial=0))
-        self.unread = _unread(made)
+        self.numbers = {place: (each.form, each.values) for place, each in enumerate(made) if each.values}
+        self.parts, self.unread = _parts(made), _unread(made)
 
 
 class Sorter:
@@ -95,7 +83,6 @@ class Sorter:
         self._structures = Structures()
         self._known: dict[int, tuple[str, Fact, Sorted]] = {}
         self._forms: dict[str, int] = {}
-        self._shapes: dict[tuple[Form, ...], Shape] = {}
         self._kinds: dict[tuple[object, ...], _Kind] = {}
 
     def look(self, facts: HostFacts) -> Look | None:
@@ -104,29 +91,37 @@ class Sorter:
         if isinstance(at, bool) or not isinstance(at, int | float) or not 0 < at < 1 << 40:
             return None
         kind = self._kind(facts.facts)
-        others: dict[int, Sorted] = {}
         own: dict[int, Settings | None] = {}
-        prints, values, is_alike = kind.prints.copy(), kind.values.copy(), True
+        others: dict[int, Sorted] = {}
+        prints, numbers, is_alike = kind.prints.copy(), kind.numbers.copy(), True
         for place in compress(kind.places, map(is_not, facts.facts.values(), kind.facts)):
             name, usual = kind.names[place], kind.made[place]
-            made = self._sorted(name, facts.facts[name])
-            others[place] = made
+            others[place] = made = self._sorted(name, facts.facts[name])
             if made.settings is not usual.settings:
                 own[place], prints[place] = made.settings, _print(made.settings)
-            is_alike = is_alike and made.form == usual.form
-            if made.values and is_alike:
-                values[kind.begins[place] : kind.begins[place + 1]] = made.values
-        look = Look(facts.host, int(at), kind.common, own, b"".join(prints), kind.unread, kind.shape, values)
+            if made.values or usual.values:
+                numbers[place] = made.form, made.values
+            is_alike = is_alike and (made.form is usual.form or _same_parts(made.form, usual.form))
+        look = Look(
+            facts.host,
+            int(at),
+            kind.common,
+            own,
+            b"".join(prints),
+            kind.unread,
+            kind.parts,
+            [form for form, _ in numbers.values()],
+            list(chain.from_iterable([values for _, values in numbers.values()])),
+        )
         return look if is_alike else self._unlike(look, facts.facts, kind, others)
 
     def _unlike(self, look: Look, facts: Mapping[str, Fact], kind: _Kind, others: Mapping[int, Sorted]) -> Look:
-        """Return the look at a host whose numbers are not those of its kind. One that was read completely replaces one that was not."""
+        """Return the look at a host of which other parts were read. One that was read completely replaces one that was not."""
         made = [others.get(place, usual) for place, usual in enumerate(kind.made)]
-        shape, unread = self._shape(made), _unread(made)
+        unread = _unread(made)
         if kind.unread and not unread:
-            self._kinds[_key(facts)] = _Kind(facts, made, shape)
-        values = list(chain.from_iterable([each.values for each in made]))
-        return look._replace(unread=unread, shape=shape, values=values)
+            self._kinds[_key(facts)] = _Kind(facts, made)
+        return look._replace(unread=unread, parts=_parts(made))
 
     def _kind(self, facts: Mapping[str, Fact]) -> _Kind:
         key = _key(facts)
@@ -134,20 +129,8 @@ class Sorter:
         if kind is None:
             if len(self._kinds) >= MOST_KINDS:
                 self._kinds.clear()
-            made = [self._sorted(name, facts[name]) for name in sorted(facts)]
-            kind = self._kinds[key] = _Kind(facts, made, self._shape(made))
+            kind = self._kinds[key] = _Kind(facts, [self._sorted(name, facts[name]) for name in sorted(facts)])
         return kind
-
-    def _shape(self, made: Iterable[Sorted]) -> Shape:
-        """Return one object for equal names: it is sent to another process once."""
-        key = tuple([each.form for each in made if each.form.parts])
-        known = self._shapes.get(key)
-        if known is None:
-            if len(self._shapes) > MOST_SHAPES:  # a hostile fleet
-                self._shapes.clear()
-            leaves, parts = (chain.from_iterable([form[of] for form in key]) for of in (0, 1))
-            known = self._shapes[key] = Shape(tuple(leaves), tuple(parts))
-        return known
 
     def _sorted(self, name: str, fact: Fact) -> Sorted:
         known = self._known.get(id(fact))
@@ -168,6 +151,14 @@ def _print(settings: Settings | None) -> bytes:
     return settings.print if settings else b""
 
 
+def _same_parts(one: Form, other: Form) -> bool:
+    return one.parts == other.parts and one.unread == other.unread
+
+
+def _parts(made: Iterable[Sorted]) -> tuple[str, ...]:
+    return tuple(chain.from_iterable([each.form.parts for each in made]))
+
+
 def _unread(made: Iterable[Sorted]) -> tuple[str, ...]:
     return tuple(chain.from_iterable([each.form.unread for each in made]))
 
@@ -183,4 +174,4 @@ def of_figures(host: str, at: int, figures: Mapping[str, float]) -> Look:
     """
     leaves = tuple(sorted(figures))
     values = [round(figures[name] * 1000) or 1 for name in leaves]
-    return Look(host, at, _NOTHING, {}, b"", (), Shape(leaves, leaves), values)
+    return Look(host, at, _NOTHING, {}, b"", (), leaves, [Form(leaves, leaves)], values)

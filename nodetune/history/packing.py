@@ -15,7 +15,7 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def pack(series: Sequence[int], values: Sequence[int]) -> bytes:
-    """Return series, in order, with their values as `[gaps between the series, their values]`."""
+    """Return series with their values as `[gaps between the series, their values]`."""
     kept = list(compress(series, values))
     gaps = list(map(sub, kept, chain((0,), kept)))
     packer = zlib.compressobj(LEVEL, zlib.DEFLATED, WINDOW_BITS, MEMORY)

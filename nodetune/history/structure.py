@@ -6,6 +6,7 @@ import hashlib
 import json
 import marshal
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, compress, islice, repeat
 from operator import is_, itemgetter
 from typing import Any, NamedTuple
@@ -34,18 +35,25 @@ class Settings(NamedTuple):
     print: bytes
 
 
-class Form(NamedTuple):
-    """The leaves of a fact's numbers, and the parts that were read (of a fact with numbers) or could not be."""
+@dataclass(eq=False)
+class Form:
+    """The leaves of a fact's numbers, and the parts that were read (of a fact with numbers) or could not be.
+
+    Facts of one structure have one, which is known by its identity, and sent to another process once.
+    """
 
     leaves: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
 
 
+NO_NUMBERS = Form()
+
+
 class Sorted(NamedTuple):
     """A fact: its settings, and the values of its numbers."""
 
-    form: Form = Form()
+    form: Form = NO_NUMBERS
     settings: Settings | None = None
     values: tuple[int, ...] = ()
 
@@ -65,9 +73,7 @@ class Structures:
         """Return a fact, sorted."""
         if kinds.of(name) == kinds.PASSING:
             return NOTHING
-        if not isinstance(fact, Each) and (type(fact) is not Value or type(fact.value) is not dict):
-            return _single(name, fact)
-        if type(fact) is Value:
+        if type(fact) is Value and type(fact.value) is dict:
             lasting = self._lasting.get(name)
             if lasting is None:
                 if len(self._lasting) > MOST >> 5:  # a hostile fleet
@@ -86,21 +92,6 @@ class Structures:
                 self._plans, self._places = {}, len(values)
             plan = self._plans[structure] = _Plan(*structure)
         return plan.sort(values)
-
-
-def _single(name: str, fact: Fact) -> Sorted:
-    """Sort a fact with one value or none, as most are; a plan for it would take longer."""
-    kind = kinds.of(name)
-    if type(fact) is Unread:
-        return Sorted(Form(unread=(name,)))
-    if kind in kinds.NUMBERS:
-        if type(fact) is not Value:
-            return NOTHING
-        if type(fact.value) not in (int, float):
-            return Sorted(Form(parts=(name,)))
-        return Sorted(Form((name,), (name,)), values=(int(fact.value),))
-    text = as_text({name: fact.value} if type(fact) is Value and kind in kinds.KEPT_ON_CHANGE else {})
-    return Sorted(settings=Settings(name, text, fact_print(name, text)))
 
 
 class _Lasting:
@@ -151,20 +142,19 @@ class _Plan:
         self._name, self._texts = name, dict[bytes, Settings]()
         tops = [name] if subjects is None else [f"{name}/{subject}" for subject in subjects]
         types = list(chain.from_iterable(depths[::3]))
-        every, kinds_of = _places(name, tops, depths)
+        leaves = _leaves(tops, depths)
+        kinds_of = ["" if of in _NO_VALUES else kinds.of(leaf) for leaf, of in zip(leaves, types, strict=True)]
         self._is_number = [
             kind in kinds.NUMBERS and of in (int, float) for kind, of in zip(kinds_of, types, strict=True)
         ]
-        self._is_setting = [
-            kind in kinds.KEPT_ON_CHANGE and of not in _NO_VALUES for kind, of in zip(kinds_of, types, strict=True)
-        ]
-        self._settings = list(compress(every, self._is_setting))
-        leaves = tuple(compress(every, self._is_number))
+        self._is_setting = [kind in kinds.KEPT_ON_CHANGE for kind in kinds_of]
+        self._settings = list(compress(leaves, self._is_setting))
+        numbers = tuple(compress(leaves, self._is_number))
         of = list(zip(tops, depths[0], strict=True))
         unread = tuple([top for top, each in of if each is Unread])
-        is_numbers = bool(leaves) or kinds.of(name) in kinds.NUMBERS
+        is_numbers = bool(numbers) or kinds.of(name) in kinds.NUMBERS
         read = tuple([top for top, each in of if each not in (Absent, Unread)]) if is_numbers else ()
-        self._form = Form(leaves, read, unread)
+        self._form = Form(numbers, read, unread) if numbers or read or unread else NO_NUMBERS
         self._has_settings = bool(self._settings) or not (is_numbers or len(unread) == len(of) > 0)
 
     def sort(self, values: Sequence[Any]) -> Sorted:
@@ -186,22 +176,14 @@ class _Plan:
 _NO_VALUES = (Absent, Unread, dict)
 
 
-def _places(name: str, tops: Sequence[str], depths: Sequence[Any]) -> tuple[list[str], list[str]]:
-    """Return the leaves and kinds of a structure's places in the order of its values. Below what is passing, all is."""
-    leaves, parents, begin = list(tops), [-1] * len(tops), 0
+def _leaves(tops: Sequence[str], depths: Sequence[Any]) -> list[str]:
+    """Return the leaves of a structure in the order of its values."""
+    every = above = list(tops)
     for types, sizes, keys in zip(depths[:-1:3], depths[1::3], depths[2::3], strict=True):
-        above = [place for place, of in enumerate(types, begin) if of is dict]
-        begin, left = len(leaves), iter(keys)
-        for place, size in zip(above, sizes, strict=True):
-            leaf = leaves[place]
-            leaves += [f"{leaf}/{key}" for key in islice(left, size)]
-            parents += repeat(place, size)
-    if kind := kinds.of_all(name, leaves):
-        return leaves, [kind] * len(leaves)
-    found: list[str] = []
-    for leaf, parent in zip(leaves, parents, strict=True):
-        found.append(kinds.PASSING if parent >= 0 and found[parent] == kinds.PASSING else kinds.of(leaf))
-    return leaves, found
+        parents, left = compress(above, map(is_, types, repeat(dict))), iter(keys)
+        above = [f"{leaf}/{key}" for leaf, size in zip(parents, sizes, strict=True) for key in islice(left, size)]
+        every = every + above
+    return every
 
 
 def fact_print(name: str, settings: str) -> bytes:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import compress, repeat
-from operator import itemgetter, lt
+from itertools import chain, compress, repeat, tee
+from operator import lt
 from typing import Any, NamedTuple
 
 from nodetune.foundation import by_key
 from nodetune.history import kinds, resets
 from nodetune.history.connection import Database, Row
-from nodetune.history.look import Common, Look, Shape
+from nodetune.history.look import Common, Look
 from nodetune.history.names import SeriesNames
 from nodetune.history.packing import pack, unpack
-from nodetune.history.structure import PRINT, as_text, fact_print
+from nodetune.history.structure import PRINT, Form, as_text, fact_print
 
 MOST_KNOWN = 1 << 17
 """Facts and prints that are kept in memory."""
@@ -69,8 +69,8 @@ class Writer:
         self._names = SeriesNames(db)
         self._prints: set[bytes] = set()
         self._common: set[Common] = set()
-        self._parts: dict[tuple[bytes, Shape], tuple[bytes, frozenset[str]]] = {}
-        self._series: dict[Shape, _Order] = {}
+        self._parts: dict[tuple[bytes, tuple[str, ...]], tuple[bytes, frozenset[str]]] = {}
+        self._series: dict[Form, _Series] = {}
 
     def write(self, looks: Sequence[Look]) -> Recorded:
         """Write a look at each of these hosts."""
@@ -92,12 +92,12 @@ class Writer:
 
     def _number(self, looks: Iterable[Look]) -> None:
         """Know the series of the numbers of all looks."""
-        if len(self._series) > MOST_KNOWN >> 7:  # a hostile fleet
+        if len(self._series) > MOST_KNOWN >> 5:  # a hostile fleet
             self._series.clear()
-        every = {look.shape for look in looks} - self._series.keys()
-        self._names.number({leaf for shape in every for leaf in shape.leaves})
-        for shape in every:
-            self._series[shape] = _Order(shape.leaves, self._names.ids)
+        every = {form for look in looks for form in look.forms} - self._series.keys()
+        self._names.number({leaf for form in every for leaf in form.leaves})
+        for form in every:
+            self._series[form] = _Series(form.leaves, self._names.ids)
 
     def _hosts(self, names: set[str]) -> dict[str, _Host]:
         found = {row[0]: _Host(*row[1:]) for row in self._db.rows_of(_HOSTS, sorted(names))}
@@ -175,22 +175,22 @@ class Writer:
 
         Counters are carried on over resets: what is stored never falls.
         """
-        order = self._series[look.shape]
-        read = order.of(look.values)
+        every, is_counter = self._series_of(look)
         digest, fresh = self._known_parts(host.parts, look, rows)
         if host.packed is None:
-            return pack(order.series, read), None, digest
+            return pack(every, look.values), None, digest
         before = unpack(host.packed)
         carry = {int(series): added for series, added in json.loads(host.carry).items()} if host.carry else {}
-        asked = {*order.lower(before, read), *carry}
+        asked = {*_lower(before, compress(every, is_counter), compress(look.values, is_counter)), *carry}
+        asked |= before.keys() - every  # not read
         if fresh or any(resets.is_serial(leaf) for leaf in changed):
-            asked.update(order.series)
+            asked.update(every)
         if not asked:
-            return pack(order.series, read), None, digest
-        values = dict(zip(order.series, read, strict=True))
+            return pack(every, look.values), None, digest
+        values = dict(zip(every, look.values, strict=True))
         moved: dict[int, int] = {}
         reasons: Counter[str] = Counter()
-        here = _Parts(look.shape)
+        here = _Parts(look.parts)
         for series in sorted(asked):
             leaf, was, added = self._names.names[series], before.get(series, 0), carry.get(series, 0)
             if series not in values and not here.listed(leaf):
@@ -209,18 +209,24 @@ class Writer:
             else None
         )
         if not moved:
-            return pack(order.series, read), kept, digest
+            return pack(every, look.values), kept, digest
         values |= moved
         ordered = sorted(values)
         return pack(ordered, [values[each] for each in ordered]), kept, digest
 
+    def _series_of(self, look: Look) -> tuple[list[int], list[bool]]:
+        """Return the series of the numbers of a look, and which of them are counters."""
+        facts = [self._series[form] for form in look.forms]
+        numbers = list(chain.from_iterable([each.numbers for each in facts]))
+        return numbers, list(chain.from_iterable([each.is_counter for each in facts]))
+
     def _known_parts(self, digest: bytes, look: Look, rows: _Rows) -> tuple[bytes, frozenset[str]]:
         """Return the print of all parts whose numbers were ever read, and those that never were before."""
-        key = digest or b"", look.shape
+        key = digest or b"", look.parts
         if key not in self._parts:
             if len(self._parts) > MOST_KNOWN >> 5:
                 self._parts.clear()
-            parts = set(look.shape.parts)
+            parts = set(look.parts)
             known = set(self._facts([digest])["parts"][1]) if digest else set()
             text = json.dumps(dict.fromkeys(sorted(known | parts)))
             self._parts[key] = fact_print("parts", text), frozenset(parts - known if digest else ())
@@ -228,38 +234,29 @@ class Writer:
         return self._parts[key]
 
 
-class _Order:
-    """The series of a look's numbers in the order in which they are packed, and those of them that are counters."""
+class _Series:
+    """The numbers of a fact's series, and which of them are counters."""
 
     def __init__(self, leaves: Sequence[str], ids: Mapping[str, int]) -> None:
-        ordered = sorted((ids[leaf], place, leaf) for place, leaf in enumerate(leaves))
-        self.of = _picked([place for _, place, _ in ordered])
-        self.series = [number for number, _, _ in ordered]
-        is_counter = [kinds.of(leaf) in kinds.COUNTERS for _, _, leaf in ordered]
-        self._counters, self._is_counter = list(compress(self.series, is_counter)), is_counter
-        self._every = frozenset(self.series)
-
-    def lower(self, before: Mapping[int, int], read: Sequence[int]) -> set[int]:
-        """Return the counters that read less than before, and the series that were not read."""
-        was = map(before.get, self._counters, repeat(0))
-        fell = compress(self._counters, map(lt, compress(read, self._is_counter), was))
-        return {*fell, *(before.keys() - self._every)}
+        self.numbers = [ids[leaf] for leaf in leaves]
+        self.is_counter = [kinds.of(leaf) in kinds.COUNTERS for leaf in leaves]
 
 
-def _picked(places: Sequence[int]) -> Callable[[Sequence[int]], Sequence[int]]:
-    """Return what returns the values at these places."""
-    return itemgetter(*places) if len(places) > 1 else lambda values: [values[place] for place in places]
+def _lower(before: Mapping[int, int], counters: Iterable[int], read: Iterable[int]) -> Iterator[int]:
+    """Return the counters that read less than before."""
+    some, same = tee(counters)
+    return compress(some, map(lt, read, map(before.get, same, repeat(0))))
 
 
 class _Parts:
     """The parts that a look has read."""
 
-    def __init__(self, shape: Shape) -> None:
-        self._shape = shape
+    def __init__(self, parts: Sequence[str]) -> None:
+        self._parts = parts
 
     @cached_property
     def _of(self) -> dict[str, list[str]]:
-        return by_key((part.partition("/")[0], part) for part in self._shape.parts)
+        return by_key((part.partition("/")[0], part) for part in self._parts)
 
     def listed(self, leaf: str) -> bool:
         """Tell whether the part of this leaf was read: then a number that is left out is zero."""

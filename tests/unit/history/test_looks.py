@@ -179,8 +179,8 @@ USUAL = {
 )
 def test_a_look_does_not_depend_on_the_hosts_before_it(other):
     def told(look):
-        numbers = dict(zip(look.shape.leaves, look.values, strict=True))
-        return look.settings(), look.prints, set(look.unread), set(look.shape.parts), numbers
+        numbers = dict(zip([leaf for form in look.forms for leaf in form.leaves], look.values, strict=True))
+        return look.settings(), look.prints, set(look.unread), set(look.parts), numbers
 
     def look(sorter, facts):
         return told(sorter.look(HostFacts("n1", facts, {"time": START})))
