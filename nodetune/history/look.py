@@ -116,7 +116,7 @@ class Sorter:
         return look if is_alike else self._unlike(look, facts.facts, kind, others)
 
     def _unlike(self, look: Look, facts: Mapping[str, Fact], kind: _Kind, others: Mapping[int, Sorted]) -> Look:
-        """Return the look at a host of which other parts were read. One that was read completely replaces one that was not."""
+        """Return the look at a host with other parts than its kind has. One that was read completely replaces one that was not."""
         made = [others.get(place, usual) for place, usual in enumerate(kind.made)]
         unread = _unread(made)
         if kind.unread and not unread:
