@@ -26,9 +26,9 @@ What nodetune audits, fixes and measures, by subject. Every check has cases of h
 `tests/data/cases`, which the unit tests judge, and every fix makes changes for a failing one
 (`tests/unit/remediation/test_fixes_of_cases.py`). **Proven on machines** means that a test plants the fault on a virtual machine,
 applies the fix, reboots, and rolls it back. The proof is **stale** if something that it rests on has changed since
-(`tests/machines/proofs.py`): the table names it, and `python -m tests.machines.suite` proves the fix again. For any other fix
-the table names the test of what it does and, after *kind*, a check whose fix of the same kind is proven on machines. It is **not
-possible** on a machine where the fix acts on what [these machines lack](testing-fleet.md#what-this-cannot-prove): the table names it. Figures
+(`tests/machines/proofs.py`): the table names it, and `python -m tests.machines.suite` proves the fix again. It is **not
+possible** where the fix acts on what [these machines lack](testing-fleet.md#what-this-cannot-prove): the table names that, the test of
+what the fix does and, after *kind*, a check whose fix of the same kind is proven on machines. Figures
 with a setting wrong and right are medians of five runs a side, in turn, with the 99 % interval of their ratio
 (`python benchmarks/settings_move_figures.py`, two cores under load). Why a check has no fix stands below its table, and its page
 has the steps instead, with their sources. What nodetune leaves out on purpose is in [left-out.md](left-out.md).
@@ -115,8 +115,9 @@ def gaps(row: Mapping[str, Any], members: Sequence[Check]) -> Iterator[str]:
     without = [check.id for check in members if check.remedy.kind == "manual"]
     for idle in (each for each in row.get("reasons", ()) if not any(fnmatchcase(one, each) for one in without)):
         yield f"{name}: `reasons` has {idle}, and no check without a fix fits it"
-    for unproven in (check.id for check in members if check.remedy.kind != "manual" and not _proof(check)):
-        yield f"{name}: no virtual machine proves the fix of {unproven} or one of its kind, and `fixes` names no test"
+    fixes = (check.id for check in members if check.remedy.kind != "manual")
+    for unproven in (check_id for check_id in fixes if not _on_machines(check_id) and not lacking(check_id)):
+        yield f"{name}: no virtual machine proves the fix of {unproven}, and `lacking` has no reason"
 
 
 def lost_tests(said: Mapping[str, Any]) -> Iterator[str]:
