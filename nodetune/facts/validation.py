@@ -32,7 +32,7 @@ from nodetune.foundation import text as plain_text
 
 MOST_GPUS = 256
 NO_VALUE = ("n/a", "not supported", "not available")
-OF_PAIRS = ("gpu.p2p", "gpu.topology")
+OF_PAIRS = "gpu.p2p"
 TABLE = Path(__file__).with_name("shapes.txt")
 WORDS: dict[str, Shape] = {
     "text": Text(),
@@ -89,7 +89,7 @@ def _said_of_one(fact: Single) -> Single:
 def _each(name: str, wanted: Wanted | None, fact: Each) -> Each | Unread:
     if wanted and not wanted.each:
         return Unread("not understood: expected one value, not one for each subject")
-    most = MOST_GPUS if name.startswith("gpu.") and name not in OF_PAIRS else MOST
+    most = MOST_GPUS if name.startswith("gpu.") and name != OF_PAIRS else MOST
     if len(fact.of) > most:
         return Unread(f"not understood: expected at most {most} subjects")
     shape = wanted.shape if wanted else ANYTHING

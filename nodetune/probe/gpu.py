@@ -108,9 +108,8 @@ def _with_nvml(library, names, step):
         yield "supported_clocks", read.each({device.name: device.fact(_supported_clocks) for device in devices})
     if "load_without_program" in names:
         yield "load_without_program", gpu_facts.loads_without_program(devices)
-    for name, of_pair in (("p2p", nvlink.p2p), ("topology", nvlink.ancestor)):
-        if name in names:
-            yield name, nvlink.of_pairs(devices, of_pair)
+    if "p2p" in names:
+        yield "p2p", nvlink.p2p(devices)
     yield "access", read.each(_access(devices, refused))
     yield (
         "hidden",

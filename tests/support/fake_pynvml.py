@@ -100,7 +100,6 @@ def _replace(fake, replay):
     fake.nvmlDeviceGetGpuFabricInfoV = lambda handle, info: _fill(replay, "fabric", handle, info)
     fake.nvmlDeviceWorkloadPowerProfileGetCurrentProfiles = lambda handle, info: _profiles(replay, handle, info)
     fake.nvmlDeviceGetP2PStatus = lambda one, other, kind: replay.devices[one]["p2p"][str(other)][str(kind)]
-    fake.nvmlDeviceGetTopologyCommonAncestor = lambda one, other: replay.devices[one]["topology"][str(other)]
     named = fake.nvmlDeviceGetName
     fake.nvmlDeviceGetName = lambda handle: handle if isinstance(handle, str) else named(handle)
 

@@ -136,14 +136,8 @@ def test_older_gpus_have_a_field_for_each_link(nvml):
 
 def test_peers_are_only_read_when_asked_for(nvml):
     assert "gpu.p2p" not in nvml()
-    facts = nvml(names=["p2p", "topology"])
-    assert facts["gpu.p2p"]["each"]["GPU0-GPU7"]["value"] == {
-        "read": "ok",
-        "write": "ok",
-        "nvlink": "ok",
-        "atomics": "ok",
-    }
-    assert facts["gpu.topology"]["each"]["GPU1-GPU2"]["value"] == "host bridge"
+    facts = nvml(names=["p2p"])
+    assert facts["gpu.p2p"]["each"]["GPU0-GPU7"]["value"] == {"nvlink": "ok"}
     assert len(facts["gpu.p2p"]["each"]) == 28
 
 
