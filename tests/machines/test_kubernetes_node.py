@@ -30,6 +30,7 @@ PATIENCE = 1800
 pytestmark = [
     pytest.mark.timeout(4 * 3600),
     pytest.mark.skipif(not (KUBELAB and IMAGE), reason="no Kubernetes lab: fixes on a machine that is a node"),
+    pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning"),  # the lab's program leaves closing to Python
 ]
 
 KUBELET_PORT = 10250
@@ -239,7 +240,7 @@ def applied(nodetune, machine, before):
 
 @pytest.fixture(scope="module")
 def rolled_back(nodetune, machine, applied):
-    nodetune.roll_back(applied.told["run"])
+    nodetune.roll_back(applied.told["run"], "--drain", "kubernetes")
     machine.reboot()
     settled(machine)
     return snapshot(machine)
