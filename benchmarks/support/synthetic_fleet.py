@@ -137,7 +137,7 @@ class Noise:
                 "port_xmit_discards": self.random.randrange(1 << 20),
             },
         )
-        self._each(facts, "pci.aer", lambda _, old: {**old, "correctable": {"BadTLP": self._poisson(0.02 * long)}})
+        self._each(facts, "pci.aer", lambda _, old: {**old, "correctable": self._counted(BadTLP=0.02 * long)})
         self._each(facts, "memory.edac.corrected", lambda *_: self._poisson(0.01 * long))
         self._each(
             facts, "block.smart", lambda _, old: {**old, "used_percent": self.random.choice([0, 1, 2, 3, 5, 8, 12])}
@@ -145,6 +145,11 @@ class Noise:
         sent = self.random.randrange(1 << 36)
         again = int(sent * self.random.lognormvariate(-7.5, 0.6))
         facts["tcp.segments"] = Value({"sent": sent, "retransmitted": again, "accepted": self._poisson(4000)})
+
+    def _counted(self, **means):
+        """Like the probe: errors that happened."""
+        counts = {name: self._poisson(mean) for name, mean in means.items()}
+        return {name: count for name, count in counts.items() if count}
 
     def _usage(self, facts):
         total = facts["memory.total_kb"].value
