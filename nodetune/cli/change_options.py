@@ -33,6 +33,7 @@ def waits(request: type[Any]) -> Callable[[Any], Any]:
                 f"--{name.replace('_', '-')}", cls=settings.Setting, metavar="MINUTES", help=text, **of(request, name)
             )
             for name, text in told.items()
+            if name in request.__dataclass_fields__
         )
     )
 

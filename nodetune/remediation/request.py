@@ -96,6 +96,8 @@ class RollbackRequest:
     run: str | None = None
     every: str | None = None
     force: bool = False
+    drain: str | None = None
+    drain_wait: float = limited(60, 0, 10080, whole=False)
     assume_drained: bool = False
     runs_folder: Path | None = None
 
@@ -103,3 +105,9 @@ class RollbackRequest:
         """Raise RequestError."""
         if (self.run is None) == (self.every is None):
             raise RequestError("give either RUN or --all HOST (see nodetune runs)")
+
+    def on(self, connection: ConnectionOptions) -> ChangeRequest:
+        """Return how hosts are changed that are reached so. Raise RequestError."""
+        return ChangeRequest(
+            connection, drain=self.drain, drain_wait=self.drain_wait, assume_drained=self.assume_drained
+        )

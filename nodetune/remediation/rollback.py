@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nodetune.api.model import FREE
@@ -14,10 +14,10 @@ from nodetune.hosts import patterns
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target
 from nodetune.remediation.ansible import events, play
-from nodetune.remediation.ansible.events import Outcome
+from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.remediation.ansible.inventory import as_probed
 from nodetune.remediation.ansible.play import OnEvent, PlayOptions
-from nodetune.remediation.host_operations import out_of_use
+from nodetune.remediation.host_operations import HostOperations, out_of_use
 from nodetune.remediation.request import RollbackRequest
 from nodetune.remediation.runs import earlier_runs, record
 from nodetune.remediation.runs.connection import connection_record
@@ -56,43 +56,75 @@ class Undoing:
         """Roll back and record it as a run. Return its id and the result of each host."""
         request, connection, hosts = self.request, self.connection, [target.name for target in self.targets]
         settings = {"of": self.of.id, "force": request.force, "assume_drained": request.assume_drained}
-        settings |= connection_record(connection)
+        settings |= {"drain": bool(request.drain), **connection_record(connection)}
         with recorded("rollback", settings, hosts, connection.inventory, request.runs_folder) as run:
             run.undone = []
             with show.phase("rollback", len(hosts)) as phase:
-                outcomes = self.revert(run, phase.heard)
+                outcomes, drained = self._while_drained(run, phase.heard)
             run.undone = [host for host, outcome in outcomes.items() if whole(outcome)]
+            outcomes |= {host: _left_drained(outcomes[host], why) for host, why in drained.items()}
             run.code = exit_code({**outcomes, **self.gone})
         return run.id, {**outcomes, **self.gone}
 
+    def _while_drained(self, run: Run, on_event: OnEvent) -> tuple[dict[str, Outcome], Mapping[str, str]]:
+        """Roll back; with --drain, drain the nodes first on which that disturbs work.
+
+        Return the outcomes, and why nodes that were drained for it are not back in service.
+        """
+        operations = HostOperations(self.targets, self.request.on(self.connection), run, on_event)
+        disturbed = [target.name for target in self.targets if self._disturbing(target.name) != []]
+        ours, busy = operations.drained(disturbed) if self.request.drain and disturbed else ([], {})
+        if operations.stopped:
+            outcomes = {target.name: Outcome(target.name, "interrupted", operations.stopped) for target in self.targets}
+        else:
+            free = replace(self, targets=[target for target in self.targets if target.name not in busy])
+            outcomes = free.revert(run, on_event) if free.targets else {}
+            outcomes |= {host: Outcome(host, "failed", why) for host, why in busy.items()}
+            operations.stopped = next((each.message for each in outcomes.values() if each.state == "interrupted"), "")
+        if ours:
+            operations.give_back(ours)
+        return outcomes, operations.left_drained
+
     def revert(self, run: Run | None, on_event: OnEvent) -> dict[str, Outcome]:
         """Play it on the hosts; `run` keeps the record (None: check mode, nothing is written)."""
-        groups = {target.name: self.of.changes(target.name) for target in self.targets}
-        for host, changes in groups.items():
+        for target in self.targets:
+            changes = self.of.changes(target.name)
             if run and changes is not None:
-                run.save_changes(host, changes)  # so that taking this back in its turn knows what disturbs
+                run.save_changes(target.name, changes)  # so that taking this back in its turn knows what disturbs
         variables = {
-            host: {
+            target.name: {
                 "nodetune_of": self.of.id,
-                "nodetune_entries": self.of.entries(host),
+                "nodetune_entries": self.of.entries(target.name),
                 "nodetune_force": self.request.force,
-                **(self._guard(host, changes) if run else {}),
+                **(self._guard(target.name) if run else {}),
             }
-            for host, changes in groups.items()
+            for target in self.targets
         }
         play_options = PlayOptions(self.connection.options, self.connection.forks, check=run is None)
         return play.play("revert", self.targets, variables, play_options, run, on_event)
 
-    def _guard(self, host: str, groups: Any) -> dict[str, Any]:
+    def _guard(self, host: str) -> dict[str, Any]:
         """Return what must be true before disruptive changes are undone: undoing them disrupts again.
 
         The host knows best which groups changed something.
         """
         guard = {"nodetune_guard": out_of_use(self.connection, host, self.request.assume_drained)}
-        if groups is None and self.of.about.get("command") == "rollback":  # by a version that did not keep them
-            return guard  # any may disturb
-        disturb = [group.get("group") for group in events.objects(groups) if group.get("disruption") not in FREE]
+        disturb = self._disturbing(host)
+        if disturb is None:
+            return guard
         return {**guard, "nodetune_guarded": disturb} if disturb else {}
+
+    def _disturbing(self, host: str) -> list[Any] | None:
+        """Return the groups of changes of which the undoing disturbs work on a host; None: any may."""
+        groups = self.of.changes(host)
+        if groups is None and self.of.about.get("command") == "rollback":  # by a version that did not keep them
+            return None
+        return [group.get("group") for group in events.objects(groups) if group.get("disruption") not in FREE]
+
+
+def _left_drained(outcome: Outcome, why: str) -> Outcome:
+    told = {"problems": [{"label": "left drained", "message": why}]}
+    return outcome.followed_by(Outcome(outcome.host, results=(Event(outcome.host, "Resume", result=told),)))
 
 
 def runs_of(request: RollbackRequest) -> list[tuple[Run, Sequence[str]]]:
@@ -132,6 +164,7 @@ def prepare(
     if not targets:
         raise RunError(f"run {of.id} has none of these hosts: its hosts are {', '.join(hosts[:10])}")
     left = [] if limited else sorted(set(hosts) - {target.name for target in targets})
+    request.on(connection)  # a contradiction is said before anything is asked
     why = "not in the inventory: nothing was undone there"
     return Undoing(of, targets, connection, request, {host: Outcome(host, "unreachable", why) for host in left})
 

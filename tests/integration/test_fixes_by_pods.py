@@ -151,6 +151,12 @@ def test_what_needs_a_boot_waits_for_the_cordon_and_the_pods(node):
     assert outcomes(done)["site-argument"][0] == "pending reboot", done.stdout
     assert "nodetune.test=1" in node.on_host("cat /boot/grub/grub.cfg")
     assert not cordon.is_cordoned(node.api, NODE), "what it cordoned is in service again"
+    back = node.nodetune("rollback", "last", "-y")
+    assert back.returncode == 4 and told in back.stdout, back.stdout + back.stderr
+    back = node.nodetune("rollback", "last", "-y", "--drain", "kubernetes")
+    assert back.returncode == 0, back.stdout + back.stderr
+    assert "nodetune.test=1" not in node.on_host("cat /boot/grub/grub.cfg")
+    assert not cordon.is_cordoned(node.api, NODE), "what it cordoned is in service again"
 
 
 def test_a_killed_apply_leaves_a_journal_that_the_next_one_reads(node):

@@ -18,6 +18,8 @@ from nodetune.remediation.request import RollbackRequest
 @host_options.hosts_of_run
 @click.option("--force", is_flag=True, help="Also undo what was changed since.")
 @click.option("--dry-run", is_flag=True, help="Show what would be undone; change nothing.")
+@change_options.drain
+@change_options.waits(RollbackRequest)
 @change_options.assume_drained
 @change_options.agree
 @change_options.runs_folder

@@ -6,7 +6,9 @@ import io
 import pytest
 
 from nodetune.cli.main import group
+from nodetune.cli.terminal import Terminal
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
+from nodetune.foundation.request import RequestError
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target
 from nodetune.remediation import rollback
@@ -67,6 +69,75 @@ def test_of_a_rollback_that_kept_no_changes_any_may_disturb(tmp_path, sent):
     take_back(run_of(tmp_path, "rollback"), tmp_path)
     assert sent[0]["gpu1"]["nodetune_guard"] == GUARD
     assert "nodetune_guarded" not in sent[0]["gpu1"]
+
+
+class Nodes:
+    """Answers plays as nodes do: by node, what each play comes to there. Keeps (play, nodes) in their order."""
+
+    def __init__(self, **answers):
+        self.answers, self.played = answers, []
+
+    def play(self, name, targets, _variables, *_):
+        self.played.append((name, [target.name for target in targets]))
+        return {target.name: self.answers.get(f"{target.name}_{name}") or worked(target.name) for target in targets}
+
+
+def worked(node):
+    return Outcome(node, results=(Event(node, "Task", changed=True),))
+
+
+def roll_back_drained(monkeypatch, root, nodes, **disruptions):
+    """Roll back a run on nodes with --drain slurm. Return the outcomes and the record."""
+    monkeypatch.setattr(rollback.play, "play", nodes.play)
+    of = Run.create("apply", {}, [*disruptions], None, root)
+    for node, changes in disruptions.items():
+        of.save_changes(node, [changes])
+    of.finish(0)
+    request = RollbackRequest(of.id, drain="slurm", runs_folder=root)
+    undoing = Undoing(of, [Target(node) for node in disruptions], ConnectionOptions(), request, {})
+    run_id, outcomes = undoing.carry_out(Terminal())
+    return outcomes, record.find(run_id, root)
+
+
+def test_only_nodes_where_undoing_disturbs_are_drained_and_given_back(monkeypatch, tmp_path):
+    nodes = Nodes()
+    outcomes, run = roll_back_drained(monkeypatch, tmp_path, nodes, gpu1=SWAP, gpu2=SYSCTL)
+    assert nodes.played == [("drain", ["gpu1"]), ("revert", ["gpu1", "gpu2"]), ("resume", ["gpu1"])]
+    assert rollback.exit_code(outcomes) == run.about["exit"] == OK
+
+
+def test_a_node_whose_jobs_do_not_end_is_left_as_it_is(monkeypatch, tmp_path):
+    busy = Event("gpu1", "Drain", changed=True, result={"busy": "job 7 of ann"})
+    nodes = Nodes(gpu1_drain=Outcome("gpu1", "failed", "no", (busy,)))
+    outcomes, run = roll_back_drained(monkeypatch, tmp_path, nodes, gpu1=SWAP, gpu2=SYSCTL)
+    assert nodes.played == [("drain", ["gpu1"]), ("revert", ["gpu2"]), ("resume", ["gpu1"])]
+    assert (outcomes["gpu1"].state, outcomes["gpu1"].message) == ("failed", "job 7 of ann")
+    assert run.about["undone"] == ["gpu2"]
+
+
+def test_a_node_that_stays_drained_is_named_and_counts_as_rolled_back(monkeypatch, tmp_path):
+    foreign = Outcome("gpu1", results=(Event("gpu1", "Resume"),))
+    outcomes, run = roll_back_drained(monkeypatch, tmp_path, Nodes(gpu1_resume=foreign), gpu1=SWAP)
+    (problem,) = outcomes["gpu1"].gathered("problems")
+    assert (problem["label"], "someone else has drained it" in problem["message"]) == ("left drained", True)
+    assert (run.about["undone"], run.about["exit"]) == (["gpu1"], END_STATE_MISSED)
+
+
+def test_after_an_interruption_what_was_drained_stays_drained(monkeypatch, tmp_path):
+    nodes = Nodes(gpu1_revert=Outcome("gpu1", "interrupted", "stopped by Ctrl-C"))
+    outcomes, _ = roll_back_drained(monkeypatch, tmp_path, nodes, gpu1=SWAP)
+    assert [name for name, _ in nodes.played] == ["drain", "revert"]
+    assert [each["label"] for each in outcomes["gpu1"].gathered("problems")] == ["left drained"]
+
+
+def test_cordons_need_the_clusters_transport(tmp_path, monkeypatch):
+    hosts = tmp_path / "hosts.yml"
+    hosts.write_text("all: {hosts: {gpu1: {}}}\n")
+    run = Run.create("apply", {}, ["gpu1"], str(hosts), tmp_path / "runs")
+    run.finish(0)
+    monkeypatch.setenv("NODETUNE_RUNS", str(tmp_path / "runs"))
+    with pytest.raises(RequestError, match="--drain kubernetes needs --transport kubernetes"):
+        main(["rollback", run.id, "--drain", "kubernetes"])
 
 
 REFUSED = Outcome(
