@@ -61,7 +61,7 @@ P2P_STATUS = {
     6: "unknown",
 }
 P2P_BY_NVLINK = 2
-"""Of the capabilities the one that a check wants: a call takes 2 ms, and eight GPUs are 28 pairs."""
+"""The only capability that a check needs: a call takes 2 ms, and eight GPUs are 28 pairs."""
 
 
 def _link_states(device):

@@ -115,7 +115,7 @@ class Undoing:
         return {**guard, "nodetune_guarded": disturb} if disturb else {}
 
     def _disturbing(self, host: str) -> list[Any] | None:
-        """Return the groups of changes of which the undoing disturbs work on a host; None: any may."""
+        """Return the groups of changes that cannot be undone without disturbing work on a host; None: any may be such."""
         groups = self.of.changes(host)
         if groups is None and self.of.about.get("command") == "rollback":  # by a version that did not keep them
             return None

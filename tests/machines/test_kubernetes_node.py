@@ -20,7 +20,7 @@ import pytest
 from nodetune.remote.kubernetes import api, cordon
 from tests.integration.test_audit_by_pods import Lab
 from tests.machines import place, witness
-from tests.machines.faults import LOGIND, NODETUNE
+from tests.machines.faults import NODETUNE
 from tests.machines.place import until
 
 KUBELAB, IMAGE = (os.environ.get(f"NODETUNE_TEST_{name}") for name in ("KUBELAB", "IMAGE"))
@@ -71,6 +71,8 @@ WantedBy=multi-user.target
 WRONG = """
 sed -i 's|^\\(UUID=.* /data ext4\\) [^ ]*|\\1 strictatime,nofail|' /etc/fstab
 echo 'ACTION!="remove", KERNEL=="nvme*", ATTR{queue/scheduler}="mq-deadline"' > /etc/udev/rules.d/60-site-disks.rules
+mkdir -p /etc/systemd/system/containerd.service.d
+printf '[Service]\nLimitNOFILE=4096\n' > /etc/systemd/system/containerd.service.d/site.conf
 systemctl daemon-reload
 systemctl -q enable --now iperf3
 mount -o remount,strictatime /data
@@ -90,13 +92,13 @@ add:
 KINDS = {
     "governor-not-performance": ("cpufreq", "sort -u /sys/devices/system/cpu/cpufreq/policy*/scaling_governor"),
     "nvme-scheduler-set": ("block_queue", "cat /sys/block/nvme*/queue/scheduler"),
-    "open-files-low": ("limit", "su op -c 'grep files /proc/self/limits'"),
-    "remove-ipc-on": ("systemd_dropin", f"busctl get-property {LOGIND}"),
+    "open-files-low": ("limit", "grep files /proc/$(pidof containerd)/limits"),
     "scratch-updates-atime": ("mount_option", "findmnt -no OPTIONS /data"),
     "site-argument": ("kernel_arg", "grep -o 'audit=.*' /proc/cmdline"),
     "site-iperf3-runs": ("service", "systemctl is-enabled iperf3; systemctl is-active iperf3"),
     "site-ksm-pages": ("sysfs", "cat /sys/kernel/mm/ksm/pages_to_scan"),
     "site-nccl-min-ctas": ("nccl_conf", "cat /etc/nccl.conf"),
+    "swap-on": ("swap_off", "swapon --noheadings --show=NAME; grep swap /etc/fstab"),
     "swappiness-high": ("sysctl", "cat /proc/sys/vm/swappiness"),
 }
 """Check → its kind of fix, and how the machine itself tells the setting."""
