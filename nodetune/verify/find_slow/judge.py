@@ -15,7 +15,7 @@ from nodetune.verify.find_slow.odds import DEEP, SMALLEST, Chances, evidence, mi
 ALPHA = 1e-4
 """The chance of a wrong name in a whole fleet that the threshold allows."""
 
-SHALLOW = log(10)
+SHALLOW = log(3)
 """Further odds that name a part which loses less than DEEP: theirs rest on the fleet's noise, which few figures show."""
 
 CLEAR = -3.0

@@ -53,8 +53,8 @@ def test_five_figures_that_are_short_by_chance_name_nothing():
     assert named(searched(SlowFleet(64, rng))) == set()
 
 
-def test_a_small_loss_needs_ten_times_the_odds_of_a_large_one():
-    assert threshold(128, -0.05) - threshold(128, -0.5) == pytest.approx(math.log(10))
+def test_a_small_loss_needs_three_times_the_odds_of_a_large_one():
+    assert threshold(128, -0.05) - threshold(128, -0.5) == pytest.approx(math.log(3))
 
 
 def test_a_fleet_that_drifts_names_only_the_slow_node():
