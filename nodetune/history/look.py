@@ -72,7 +72,7 @@ class _Kind:
         self.facts, self.places = list(facts.values()), [self.common.places[name] for name in facts]
         self.made = made
         self.prints = [_print(each.settings) for each in made]
-        self.numbers = {place: (each.form, each.values) for place, each in enumerate(made) if each.values}
+        self.numbers = {place: (each.forms, each.values) for place, each in enumerate(made) if each.values}
         self.parts, self.unread = _parts(made), _unread(made)
 
 
@@ -100,8 +100,8 @@ class Sorter:
             if made.settings is not usual.settings:
                 own[place], prints[place] = made.settings, _print(made.settings)
             if made.values or usual.values:
-                numbers[place] = made.form, made.values
-            is_alike = is_alike and (made.form is usual.form or _same_parts(made.form, usual.form))
+                numbers[place] = made.forms, made.values
+            is_alike = is_alike and (made.forms == usual.forms or _same_parts(made, usual))
         look = Look(
             facts.host,
             int(at),
@@ -110,7 +110,7 @@ class Sorter:
             b"".join(prints),
             kind.unread,
             kind.parts,
-            [form for form, _ in numbers.values()],
+            [form for forms, _ in numbers.values() for form in forms if form.leaves],
             list(chain.from_iterable([values for _, values in numbers.values()])),
         )
         return look if is_alike else self._unlike(look, facts.facts, kind, others)
@@ -151,16 +151,16 @@ def _print(settings: Settings | None) -> bytes:
     return settings.print if settings else b""
 
 
-def _same_parts(one: Form, other: Form) -> bool:
-    return one.parts == other.parts and one.unread == other.unread
+def _same_parts(one: Sorted, other: Sorted) -> bool:
+    return _parts([one]) == _parts([other]) and _unread([one]) == _unread([other])
 
 
 def _parts(made: Iterable[Sorted]) -> tuple[str, ...]:
-    return tuple(chain.from_iterable([each.form.parts for each in made]))
+    return tuple(chain.from_iterable([form.parts for each in made for form in each.forms]))
 
 
 def _unread(made: Iterable[Sorted]) -> tuple[str, ...]:
-    return tuple(chain.from_iterable([each.form.unread for each in made]))
+    return tuple(chain.from_iterable([form.unread for each in made for form in each.forms]))
 
 
 _NOTHING = Common((), ())

@@ -23,6 +23,9 @@ MOST = 1 << 17
 as_text = json.JSONEncoder(sort_keys=True).encode
 """Settings as JSON: json.dumps would make an encoder each time."""
 
+PLANS = 16
+"""Structures of one fact that are planned whole. Where each host counts errors of other devices, there are as many as hosts."""
+
 PRINT = 12
 """Bytes of the print of a fact's settings."""
 
@@ -47,13 +50,10 @@ class Form:
     unread: tuple[str, ...] = ()
 
 
-NO_NUMBERS = Form()
-
-
 class Sorted(NamedTuple):
-    """A fact: its settings, and the values of its numbers."""
+    """A fact: its settings, and the values of its numbers: those of the first form, then of the next."""
 
-    form: Form = NO_NUMBERS
+    forms: tuple[Form, ...] = ()
     settings: Settings | None = None
     values: tuple[int, ...] = ()
 
@@ -67,6 +67,8 @@ class Structures:
     def __init__(self) -> None:
         self._plans: dict[tuple[Any, ...], _Plan] = {}
         self._places = 0
+        self._planned: dict[str, int] = {}
+        self._subjects: dict[tuple[Any, ...], Sorted] = {}
         self._lasting: dict[str, _Lasting] = {}
 
     def sort(self, name: str, fact: Fact) -> Sorted:
@@ -84,14 +86,39 @@ class Structures:
         return self._sort(name, fact)
 
     def _sort(self, name: str, fact: Fact) -> Sorted:
+        if type(fact) is Each and self._planned.get(name, 0) >= PLANS and kinds.of(name) in kinds.NUMBERS:
+            subjects = [self._subject(name, subject, one) for subject, one in fact.of.items()]
+            if not any(each.settings for each in subjects):
+                return _joined(subjects)
+        return self._by_plan(name, fact)
+
+    def _subject(self, name: str, subject: str, one: Value | Absent | Unread) -> Sorted:
+        """Return a subject of a fact of numbers, sorted: most are as they were on another host."""
+        key = name, subject, marshal.dumps(one.value, 2) if type(one) is Value else type(one)
+        made = self._subjects.get(key)
+        if made is None:
+            made = self._by_plan(name, Each({subject: one}))
+            if len(self._subjects) >= MOST >> 3:
+                self._subjects.clear()
+            self._subjects[key] = made
+        return made
+
+    def _by_plan(self, name: str, fact: Fact) -> Sorted:
         structure, values = _flat(name, fact)
         plan = self._plans.get(structure)
         if plan is None:
             self._places += len(values)
             if self._places > MOST:  # a hostile fleet
-                self._plans, self._places = {}, len(values)
+                self._plans, self._planned, self._places = {}, {}, len(values)
             plan = self._plans[structure] = _Plan(*structure)
+            self._planned[name] = self._planned.get(name, 0) + 1
         return plan.sort(values)
+
+
+def _joined(subjects: Sequence[Sorted]) -> Sorted:
+    """Return the fact of these subjects, which have only numbers."""
+    forms = tuple([form for each in subjects for form in each.forms])
+    return Sorted(forms, None, tuple([value for each in subjects for value in each.values]))
 
 
 class _Lasting:
@@ -154,13 +181,13 @@ class _Plan:
         unread = tuple([top for top, each in of if each is Unread])
         is_numbers = bool(numbers) or kinds.of(name) in kinds.NUMBERS
         read = tuple([top for top, each in of if each not in (Absent, Unread)]) if is_numbers else ()
-        self._form = Form(numbers, read, unread) if numbers or read or unread else NO_NUMBERS
+        self._forms = (Form(numbers, read, unread),) if numbers or read or unread else ()
         self._has_settings = bool(self._settings) or not (is_numbers or len(unread) == len(of) > 0)
 
     def sort(self, values: Sequence[Any]) -> Sorted:
         """Return a fact with these values."""
         settings = self._text(list(compress(values, self._is_setting))) if self._has_settings else None
-        return Sorted(self._form, settings, tuple(map(int, compress(values, self._is_number))))
+        return Sorted(self._forms, settings, tuple(map(int, compress(values, self._is_number))))
 
     def _text(self, values: list[Any]) -> Settings:
         key = marshal.dumps(values, 2)

@@ -3,7 +3,7 @@
 import pytest
 
 from nodetune.api.model import Absent, Each, HostFacts, Unread, Value
-from nodetune.history import schema
+from nodetune.history import schema, structure
 from nodetune.history.connection import HistoryError
 from nodetune.history.history import History
 from nodetune.history.look import Sorter
@@ -177,7 +177,8 @@ USUAL = {
         {"sysctl.vm.swappiness": Value(True)},
     ],
 )
-def test_a_look_does_not_depend_on_the_hosts_before_it(other):
+@pytest.mark.parametrize("plans", [structure.PLANS, 0])
+def test_a_look_does_not_depend_on_the_hosts_before_it(other, plans, monkeypatch):
     def told(look):
         numbers = dict(zip([leaf for form in look.forms for leaf in form.leaves], look.values, strict=True))
         return look.settings(), look.prints, set(look.unread), set(look.parts), numbers
@@ -185,8 +186,11 @@ def test_a_look_does_not_depend_on_the_hosts_before_it(other):
     def look(sorter, facts):
         return told(sorter.look(HostFacts("n1", facts, {"time": START})))
 
-    sorter, hosts = Sorter(), [USUAL, USUAL | other, dict(reversed(USUAL.items())), USUAL, USUAL | other]
-    assert [look(sorter, facts) for facts in hosts] == [look(Sorter(), facts) for facts in hosts]
+    hosts = [USUAL, USUAL | other, dict(reversed(USUAL.items())), USUAL, USUAL | other]
     first = [*hosts[1:2], *hosts]
+    alone = [look(Sorter(), facts) for facts in first]
+    monkeypatch.setattr(structure, "PLANS", plans)
     sorter = Sorter()
-    assert [look(sorter, facts) for facts in first] == [look(Sorter(), facts) for facts in first]
+    assert [look(sorter, facts) for facts in hosts] == alone[1:]
+    sorter = Sorter()
+    assert [look(sorter, facts) for facts in first] == alone
