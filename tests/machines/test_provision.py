@@ -45,16 +45,15 @@ FABRIC_MANAGER = "nvidia-fabricmanager"
 BY_HAND = {
     "gpu-bar-too-small": "pretended GPUs have no memory windows",
     "too-few-cores-per-gpu": "eight CPUs for eight GPUs",
-    "clocksource-slow": "QEMU without KVM: where the host is busy, the kernel gives its clock up",
-    "clock-unsynchronized": "chrony is a stand-in",
     "gpu-driver-vulnerable": "the driver of the first lock is an old one",
     "toolkit-vulnerable": "so is the toolkit",
     "nvidia-uvm-files-missing": "pretended GPUs have no such files",
     "host-memory-small-for-gpus": "1 GiB for eight GPUs",
-    "devices-not-constrained": "of Slurm's configuration",
-    "gpu-cores-unknown": "of Slurm's configuration",
 }
 """What a person has to see to on this machine, and why nodetune cannot."""
+
+BUSY_HOST = "clocksource-slow"
+"""QEMU without KVM: where the host is busy, the kernel gives its clock up. Found on some runs only."""
 
 
 class Controller:
@@ -442,7 +441,7 @@ def test_no_finding_is_left_that_nodetune_could_fix(nodetune, provisioned):
     findings = valid("audit", told.said)["hosts"][0]["findings"]
     left = {each["check"]: bool(each["fix"]) for each in findings if each["status"] == "fail"}
     assert not any(left.values()), left
-    assert set(left) <= set(BY_HAND)
+    assert set(left) - {BUSY_HOST} == set(BY_HAND), sorted(left)
 
 
 def test_a_second_provision_finds_nothing_to_do(provisioned, again):
