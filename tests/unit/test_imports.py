@@ -1,5 +1,6 @@
 """What a command imports: nothing that it does not need for the way that it takes."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -25,10 +26,9 @@ MOST = 58
 
 def imported(folder, *arguments):
     """The modules that a command has imported at its end."""
-    output = ("-o", str(folder / "report"))
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, *arguments, *output], check=False, capture_output=True, text=True, cwd=folder
-    )
+    command = [sys.executable, "-c", CODE, *arguments, "-o", str(folder / "report")]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NODETUNE_")}  # settings
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder, env=environment)
     assert done.returncode in (0, 1, 3), done.stderr
     assert (folder / "report").stat().st_size > 100, done.stderr
     return set(done.stdout.split())
