@@ -226,7 +226,8 @@ class Finding:
     differ from their peers. `reason` explains a skip, an unknown, a waiver, or a value that the next
     boot would lose. `part_of` names the failing check whose finding also reports this one; `reported_by` does so for
     each subject that one reports. `repair`: see Remedy. `cost` and `name`: see Check. `usual`: what most peers have.
-    `not_installed` says what the next boot lacks of a fix that only a boot puts in force.
+    `not_installed` says what the next boot lacks of a fix that only a boot puts in force. `unread`: subjects that could not
+    be read while others fail.
     """
 
     check: str
@@ -249,6 +250,7 @@ class Finding:
     name: str = ""
     usual: str = ""
     not_installed: str = ""
+    unread: tuple[str, ...] = ()
 
     @property
     def who(self) -> str:

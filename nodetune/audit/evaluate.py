@@ -187,7 +187,9 @@ class Prepared:
             usual, odd = stats.odd_ones({subject: seen for subject, (_, seen, _) in verdicts.items()})
             cap = self._cap(view)
             why = self._why(view, cap, subjects=tuple(chosen))
-            return replace(self._failing(view, observed, wanted, cap, why, chosen), peers=len(of), odd=odd, usual=usual)
+            unread = tuple([subject for subject, (its, _, _) in verdicts.items() if its == "unknown"])
+            found = self._failing(view, observed, wanted, cap, why, chosen)
+            return replace(found, peers=len(of), odd=odd, usual=usual, unread=unread)
         if status == "pass":
             return replace(self._finding("pass", observed, wanted), peers=len(of))
         found = self._finding(status, reason=observed)

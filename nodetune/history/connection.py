@@ -25,6 +25,9 @@ SOME = 400
 """Values in a list of one statement; old SQLite takes 999 in all."""
 
 
+_VERSIONS = "schema_version"
+
+
 class HistoryError(UserError):
     """The history cannot be used; one line: where, what, and what to do."""
 
@@ -56,8 +59,15 @@ class Database:
                 os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))  # it has serial numbers
         with self._told():
             found = sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None)
+            tables = {name for (name,) in found.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if tables and not (tables == {_VERSIONS} or {_VERSIONS, "look"} <= tables):
+                found.close()
+                raise self._foreign()
             found.execute("PRAGMA journal_mode=WAL")
             return found
+
+    def _foreign(self) -> HistoryError:
+        return HistoryError(f"{self.name}: a database of another program, not a history of nodetune: name another file")
 
     def _postgres(self) -> Any:
         try:
@@ -76,13 +86,13 @@ class Database:
         except (OSError, *self._problems) as problem:  # type: ignore[misc]  # mypy takes no classes that are found at run time
             said = problem.strerror if isinstance(problem, OSError) else None
             why = text.plain(said or str(problem).strip().partition("\n")[0], 200) or type(problem).__name__
-            raise HistoryError(f"{self.name}: {why}: the history is not used") from None
+            raise HistoryError(f"history {self.name}: {why}") from None
 
     def _migrate(self) -> None:
-        create = "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL PRIMARY KEY)"
+        create = f"CREATE TABLE IF NOT EXISTS {_VERSIONS} (version INTEGER NOT NULL PRIMARY KEY)"
         if not self.is_postgres:
             self._run(create)
-        elif self._run("SELECT to_regclass('schema_version')").fetchone()[0] is None:
+        elif self._run(f"SELECT to_regclass('{_VERSIONS}')").fetchone()[0] is None:
             with self._transaction():  # of two that begin it at the same time, one would fail
                 self._run(create)
         if self._version() == len(MIGRATIONS):
@@ -103,10 +113,13 @@ class Database:
             for number, statements in enumerate(MIGRATIONS[version:], version + 1):
                 for statement in statements:
                     self._run(statement.format(**words))
-                self._run("INSERT INTO schema_version VALUES (?)", (number,))
+                self._run(f"INSERT INTO {_VERSIONS} VALUES (?)", (number,))  # noqa: S608
 
     def _version(self) -> int:
-        return int(self._run("SELECT coalesce(max(version), 0) FROM schema_version").fetchone()[0])
+        found = self._run(f"SELECT coalesce(max(version), 0) FROM {_VERSIONS}").fetchone()[0]  # noqa: S608
+        if not isinstance(found, int):
+            raise self._foreign()
+        return found
 
     def _run(self, statement: str, values: Sequence[Any] = ()) -> Any:
         return self._db.execute(statement.replace("?", "%s") if self.is_postgres else statement, values)

@@ -75,9 +75,9 @@ class History:
         """Return host → check → the time since when its finding has been there."""
         return verdicts.since(self._db, hosts)
 
-    def drains(self, host: str) -> list[Drain]:
-        """Return how often each finding of a host came and went."""
-        return verdicts.repeated(self._db, host)
+    def drains(self, host: str, since: float = 0) -> list[Drain]:
+        """Return how often each finding of a host that was there after this time came and went."""
+        return verdicts.repeated(self._db, host, int(since))
 
     def hosts(self) -> list[str]:
         """Return the names of all hosts."""
@@ -114,14 +114,15 @@ class History:
 
     def daily(self, now: float) -> list[Trend]:
         """Judge and thin if that was not done today, and return the trends of today."""
-        if judging.day_judged(self._db) < now // DAY:
+        today = int(now // DAY)
+        if judging.day_judged(self._db) < today:
             self.judge(now)
             self.thin(now)
-        return self.trends()
+        return judging.trends_of(self._db, today)
 
     def trends(self) -> list[Trend]:
         """Return the trends of the last day that was judged."""
-        return judging.trends_of(self._db)
+        return judging.trends_of(self._db, judging.day_judged(self._db))
 
     def thin(self, now: float) -> int:
         """Turn the looks of whole days that are older than a week into a row a day and series. Return the rows."""

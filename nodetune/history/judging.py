@@ -10,6 +10,7 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from typing import Any
 
 from nodetune.foundation import by_key
 from nodetune.history import kinds, reader, resets, trends
@@ -20,9 +21,8 @@ from nodetune.history.points import DAY
 from nodetune.history.thinning import LARGEST
 from nodetune.history.trends import Part, Trend
 
-SHORTEST = DAY // 2
 LONGEST = 2 * DAY
-"""Two looks give the growth of a day if they are this far apart."""
+"""Two looks give the growth of a day if they are at most this far apart, and at least half a day."""
 
 WARM = 50
 """°C that half of a host's GPUs have at least, where their differences count: idle ones hide heat."""
@@ -51,15 +51,16 @@ def judge(db: Database, now: int) -> list[Trend]:
     hosts = {number: rest for number, *rest in db.rows("SELECT id, name, cohort, parts FROM host")}
     figures, looked = _figures(db, now, judged)
     names.number({name for _, name in figures})
-    begun = _exchanged(db, now)
+    begun = _exchanged(db, names, now)
     past = _Past(db, day, names.names, begun)
     peers = _Peers(db, {host: (hosts[host][1], hosts[host][2]) for host in looked})
+    alike = Counter(hosts[host][1] for host in looked)
     groups = by_key(((hosts[host][1], trends.family(name)), (host, name)) for host, name in sorted(figures))
     found = []
     rows: list[Row] = [(day, host, LOOKED, 1, 0, 0) for host in sorted(looked)]
     for (cohort, family), members in groups.items():
         parts = [past.part(host, hosts[host][0], name, figures[host, name]) for host, name in members]
-        verdicts = trends.judge(parts, max(len(parts), peers.of(cohort, family.partition("/")[0])))
+        verdicts = trends.judge(parts, max(len(parts), peers.of(cohort, family.partition("/")[0])), alike[cohort])
         found += [each for each in (trends.trend(verdict, day) for verdict in verdicts) if each]
         rows += [
             (day, host, names.ids[name], each.part.figure, min(each.usual, LARGEST), int(each.hit))
@@ -74,11 +75,15 @@ def judge(db: Database, now: int) -> list[Trend]:
     return found
 
 
-def trends_of(db: Database, host: str = "") -> list[Trend]:
-    """Return the trends of the last day that was judged, of all hosts or one."""
-    known = db.rows("SELECT text FROM event WHERE at = ? AND kind = ?", (day_judged(db) * DAY, TREND))
-    found = (Trend(**json.loads(text)) for (text,) in known)
-    return sorted((each for each in found if host in ("", each.host)), key=lambda each: (each.host, each.name))
+def trends_of(db: Database, day: int) -> list[Trend]:
+    """Return the trends of a day that was judged, without those of parts that were exchanged since."""
+    known = db.rows("SELECT host, text FROM event WHERE at = ? AND kind = ?", (day * DAY, TREND))
+    begun = _exchanged(db, SeriesNames(db), day * DAY) if known else {}
+    found = [(host, Trend(**json.loads(text))) for host, text in known]
+    there = (
+        each for host, each in found if max(begun.get((host, part), 0) for part in resets.parts_of(each.name)) < day
+    )
+    return sorted(there, key=lambda each: (each.host, each.name))
 
 
 def judged_name(leaf: str) -> str:
@@ -89,13 +94,11 @@ def judged_name(leaf: str) -> str:
 
 def _figures(db: Database, now: int, judged: Mapping[int, str]) -> tuple[Figures, set[int]]:
     """Return the figures of the last 24 hours, and the hosts that have any."""
-    today, then = reader.newest(db, now), reader.newest(db, now - DAY)
     found: Figures = defaultdict(int)
     looked = set()
     counters = {series: name for series, name in judged.items() if kinds.of(name) != "heat"}
-    for host, (at, packed) in today.items():
-        begun, old = then.get(host, (0, b""))
-        if at <= now - DAY or not SHORTEST <= at - begun <= LONGEST:
+    for host, ((begun, old), (at, packed)) in reader.apart(db, now, DAY).items():
+        if at <= now - DAY or at - begun > LONGEST:
             continue
         looked.add(host)
         values, before = unpack(packed), unpack(old)
@@ -104,7 +107,7 @@ def _figures(db: Database, now: int, judged: Mapping[int, str]) -> tuple[Figures
             if step > 0:
                 found[host, counters[series]] += min(round(step * DAY / (at - begun)), LARGEST)
     found |= _heat(db, now, {series: name for series, name in judged.items() if series not in counters}, looked)
-    return {key: figure for key, figure in found.items() if figure}, looked
+    return {key: figure for key, figure in found.items() if figure or trends.is_heat(key[1])}, looked
 
 
 def _heat(db: Database, now: int, judged: Mapping[int, str], looked: set[int]) -> Figures:
@@ -135,15 +138,21 @@ def _looks(db: Database, now: int, looked: set[int]) -> Iterator[tuple[int, int,
             yield host, at, unpack(packed)
 
 
-def _exchanged(db: Database, now: int) -> dict[tuple[int, str], int]:
-    """Return (host, part or family) → the day on which a serial number changed."""
-    rows = db.rows(
-        "SELECT c.host, s.name, max(c.at) FROM change c JOIN series s ON s.id = c.fact WHERE c.at > ? GROUP BY c.host, s.name",
+def _exchanged(db: Database, names: SeriesNames, now: int) -> dict[tuple[int, str], int]:
+    """Return (host, part or family) → the day on which the part was exchanged."""
+    serials = [number for number, name in names.names.items() if resets.is_serial(name)]
+    rows = db.rows_of(
+        "SELECT host, fact, at, before, after FROM change WHERE fact IN (?) AND at > ? ORDER BY host, fact, at",
+        serials,
         (now - (PAST_DAYS + 1) * DAY,),
     )
     found: dict[tuple[int, str], int] = {}
-    for host, name, at in rows:
-        for part in resets.exchanged(name) if resets.is_serial(name) else ():
+    known: dict[tuple[int, int], Any] = {}
+    for host, fact, at, *values in rows:
+        before, after = map(json.loads, values)
+        before = known.get((host, fact)) if before in resets.NONE else before
+        known[host, fact] = before if after in resets.NONE else after
+        for part in resets.exchanged(names.names[fact]) if resets.is_exchange(before, after) else ():
             found[host, part] = max(at // DAY, found.get((host, part), 0))
     return found
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from itertools import accumulate, chain, compress
 from operator import sub
 
+from nodetune.history.connection import HistoryError
+
 LEVEL, WINDOW_BITS, MEMORY = 3, 13, 5
 """A look is small: with the memory of larger things, zlib takes three times as long, and packs no better."""
 
@@ -23,6 +25,9 @@ def pack(series: Sequence[int], values: Sequence[int]) -> bytes:
 
 
 def unpack(packed: bytes) -> dict[int, int]:
-    """Return series → value."""
-    gaps, values = json.loads(zlib.decompress(packed).decode())
-    return dict(zip(accumulate(gaps), values, strict=True))
+    """Return series → value. Raise HistoryError."""
+    try:
+        gaps, values = json.loads(zlib.decompress(packed).decode())
+        return dict(zip(accumulate(gaps), values, strict=True))
+    except (zlib.error, ValueError, TypeError):
+        raise HistoryError("a look in the history is damaged: restore its database, or begin a new one") from None

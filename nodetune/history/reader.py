@@ -13,6 +13,9 @@ from nodetune.history.points import DAY, Change, Point, Rate
 
 LONGEST_DAYS = 400
 
+Seen = tuple[int, bytes]
+"""The time and the packed numbers of a look."""
+
 
 def number_of(db: Database, table: str, name: str) -> int | None:
     """Return the number of a host or a series by its name."""
@@ -78,7 +81,7 @@ def changes(db: Database, host: str, since: int) -> list[Change]:
     return sorted(found, key=lambda each: (each.at, each.leaf))
 
 
-def newest(db: Database, at: int) -> dict[int, tuple[int, bytes]]:
+def newest(db: Database, at: int) -> dict[int, Seen]:
     """Return host → the time and the packed numbers of its last look up to this time."""
     found = db.rows(
         "SELECT l.host, l.at, l.packed FROM host h JOIN look l ON l.host = h.id"
@@ -88,16 +91,39 @@ def newest(db: Database, at: int) -> dict[int, tuple[int, bytes]]:
     return {host: (seen, packed) for host, seen, packed in found}
 
 
+def apart(db: Database, now: int, span: int) -> dict[int, tuple[Seen, Seen]]:
+    """Return host → its newest look up to now, and before it the one that is nearest to a span earlier, at least half of one.
+
+    Audits are not punctual: the look of yesterday may be some minutes less than a day ago.
+    """
+    earlier, later = newest(db, now - span), _oldest(db, now - span)
+    found = {}
+    for host, last in newest(db, now).items():
+        ages = {last[0] - each[0]: each for each in (later.get(host), earlier.get(host)) if each}
+        near = min((age for age in ages if age >= span // 2), key=lambda age: abs(age - span), default=None)
+        if near is not None:
+            found[host] = ages[near], last
+    return found
+
+
+def _oldest(db: Database, after: int) -> dict[int, Seen]:
+    """Return host → its first look after this time."""
+    found = db.rows(
+        "SELECT l.host, l.at, l.packed FROM host h JOIN look l ON l.host = h.id"
+        " AND l.at = (SELECT min(at) FROM look WHERE host = h.id AND at > ?)",
+        (after,),
+    )
+    return {host: (seen, packed) for host, seen, packed in found}
+
+
 def rates(db: Database, now: int, fact: str, span: int) -> list[Rate]:
-    """Return the growth a day of each counter whose name begins so, from the newest look and that of a span before."""
+    """Return the growth a day of each counter whose name begins so, from the newest look and one about a span before."""
     names = {number: name for number, name in db.rows("SELECT id, name FROM series") if name.startswith(fact)}
     wanted = {number for number, name in names.items() if kinds.of(name) in kinds.COUNTERS}
     hosts = {number: name for number, name in db.rows("SELECT id, name FROM host")}  # noqa: C416
-    then, today = newest(db, now - span), newest(db, now)
     found = []
-    for host, (at, packed) in sorted(today.items()):
-        begun, old = then.get(host, (at, packed))
-        values, before = (unpack(packed), unpack(old)) if at > begun else ({}, {})
+    for host, ((begun, old), (at, packed)) in sorted(apart(db, now, span).items()):
+        values, before = unpack(packed), unpack(old)
         found += [
             Rate(hosts[host], names[series], (values[series] - before.get(series, 0)) * DAY / (at - begun))
             for series in sorted(wanted & values.keys())

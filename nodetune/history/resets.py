@@ -12,15 +12,27 @@ from nodetune.history import kinds
 ANOTHER_PART, REBOOT, DRIVER, WRAPPED, CLEARED = "another part", "reboot", "driver loaded", "wrapped", "cleared"
 BOOT_ID, DRIVER_VERSION = "host.boot_id", "gpu.driver_version"
 
-SERIALS = {"gpu": "gpu.serial", "block": "block.serial", "rdma": "rdma.guid"}
-"""Family of facts → the fact that says which part each of their subjects is."""
+NONE = (None, "")
+"""The serial number of a part that is not there, or has none."""
 
-UNPLACED = {"gpu.serial": ("pci",), "block.serial": ("pci",), "rdma.guid": ("pci", "net"), "memory.serial": ("memory",)}
+SERIALS = {"gpu": ("gpu.serial", "gpu.uuid"), "block": ("block.serial",), "rdma": ("rdma.guid",)}
+"""Family of facts → the facts that say which part each of their subjects is. GeForce cards have no serial number."""
+
+UNPLACED = {
+    "gpu.serial": ("pci",),
+    "gpu.uuid": ("pci",),
+    "block.serial": ("pci",),
+    "rdma.guid": ("pci", "net"),
+    "memory.serial": ("memory",),
+}
 """Fact with serial numbers → families whose subjects have other names, so that any of them may be the exchanged part."""
 
 
 def grown(leaf: str, before: int, now: int, changed: AbstractSet[str]) -> tuple[int, str]:
-    """Return the growth of a counter, and why it started again (empty: it did not). `changed`: leaves of settings."""
+    """Return the growth of a counter, and why it started again (empty: it did not).
+
+    `changed`: leaves of settings; of serial numbers, those of exchanged parts.
+    """
     if is_another_part(leaf, changed):
         return 0, ANOTHER_PART
     if now >= before:
@@ -37,8 +49,13 @@ def grown(leaf: str, before: int, now: int, changed: AbstractSet[str]) -> tuple[
 def is_another_part(leaf: str, changed: AbstractSet[str]) -> bool:
     """Tell whether the part that a counter belongs to was exchanged, by its serial number."""
     fact, _, below = leaf.partition("/")
-    serial = SERIALS.get(fact.partition(".")[0])
-    return bool(serial and below) and f"{serial}/{below.partition('/')[0]}" in changed
+    subject = below.partition("/")[0]
+    return any(f"{serial}/{subject}" in changed for serial in SERIALS.get(fact.partition(".")[0], ()) if below)
+
+
+def is_exchange(before: object, after: object) -> bool:
+    """Tell whether a serial number says another part than the last one known. A part that is lost may be back later."""
+    return before not in NONE and after not in NONE and before != after
 
 
 def parts_of(leaf: str) -> tuple[str, str]:

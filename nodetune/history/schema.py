@@ -4,7 +4,7 @@
 prints of its facts, the print of the parts whose numbers are known, and what each counter carries over its resets.
 `change`: a row a leaf and change. `look`: the packed numbers. `day`: a row a day and series that moved, of thinned looks.
 `figure`: the judged figure of a day and series, what is usual there, and whether it was too much (of four weeks; those of
-zero are left out; series 0: the host was looked at). `verdict`: since when a finding has been there, and when it was gone.
+zero are left out, except heat; series 0: the host was looked at). `verdict`: since when a finding has been there, and when it was gone.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from nodetune.foundation import UserError, text
 from nodetune.history import kinds, trends
 from nodetune.history.history import History
 from nodetune.history.look import FIGURES
-from nodetune.history.points import Change, Drain, Point
+from nodetune.history.points import DAY, Change, Drain, Point
 from nodetune.history.trends import Trend
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -55,11 +56,11 @@ class Story:
 
 def trend_data(trend: Trend) -> dict[str, Any]:
     """Return a trend as JSON data."""
-    return {**asdict(trend), "text": trends.sentence(trend)}
+    return {**asdict(trend), "text": trends.sentence(trend, int(time.time()) // DAY)}
 
 
-def of_host(history: History, host: str, fact: str, since: float) -> Story:
-    """Return the story of a host, of leaves whose names begin with `fact`. Raise UserError for an unknown name."""
+def leaves_of(history: History, host: str, fact: str) -> list[str]:
+    """Return the leaves of a host whose names begin with `fact`. Raise UserError for an unknown name."""
     hosts = history.hosts()
     if host not in hosts:
         near = text.near(host, hosts, 1)
@@ -72,6 +73,12 @@ def of_host(history: History, host: str, fact: str, since: float) -> Story:
     leaves = history.leaves(host, fact)
     if fact and not leaves:
         raise UserError(f"the history of {host} has no {text.plain(fact)}: nodetune history {host} shows what it has")
+    return leaves
+
+
+def of_host(history: History, host: str, fact: str, since: float) -> Story:
+    """Return the story of a host, of leaves whose names begin with `fact`. Raise UserError for an unknown name."""
+    leaves = leaves_of(history, host, fact)
     changes = [each for each in history.changes(host, since) if each.leaf.startswith(fact) or each.leaf == "reset"]
     moved = [each for each in history.series_of(host, leaves, since) if each[1]]
     series = tuple(
@@ -80,7 +87,7 @@ def of_host(history: History, host: str, fact: str, since: float) -> Story:
         if fact or any(point.low != points[0].low or point.high != points[0].low for point in points)
     )
     own = tuple(each for each in history.trends() if each.host == host)
-    return Story(host, tuple(changes), () if fact else tuple(history.drains(host)), series, own)
+    return Story(host, tuple(changes), () if fact else tuple(history.drains(host, since)), series, own)
 
 
 def spark(points: Sequence[Point], is_counter: bool) -> str:

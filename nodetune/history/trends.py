@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from nodetune.foundation import text
+from nodetune.foundation import by_key, text
 from nodetune.history import kinds
 
 FACTOR, LEAST, STEADY = 4, 10, 5
@@ -27,6 +27,9 @@ RECENT, HITS = 5, 3
 
 PAST = range(4, 29)
 """The days ago that say what is usual: the last ones may be ill already."""
+
+ALIKE = 0.8
+"""A peer that grew by this share of a part's growth grew as much: a job that begins moves all of them nearly alike."""
 
 ENOUGH_DAYS = 3
 ENOUGH_PEERS = 100
@@ -83,8 +86,11 @@ def family(name: str) -> str:
     return f"{fact}/{below[-1]}" if len(below) > 1 else fact
 
 
-def judge(parts: Sequence[Part], peers: int) -> list[Judged]:
-    """Judge the parts of one family today. `peers`: how many there are, with those whose figure is zero."""
+def judge(parts: Sequence[Part], peers: int, hosts: int = 1) -> list[Judged]:
+    """Judge the parts of one family today. `peers`: how many there are, with those whose figure is zero, on so many hosts.
+
+    A part is compared with those of other hosts: all links of a board may die together. On a single host, with its siblings.
+    """
     if not parts:
         return []
     heat = is_heat(parts[0].name)
@@ -95,10 +101,13 @@ def judge(parts: Sequence[Part], peers: int) -> list[Judged]:
         0.0 if known is None else _growth(each.figure, known, heat) for each, known in zip(parts, usual, strict=True)
     ]
     ordered = sorted(growth)
+    own = by_key((part.host, grew) for part, grew in zip(parts, growth, strict=True)) if hosts > 1 else {}
     found = []
     for part, known, grew in zip(parts, usual, growth, strict=True):
         others = max(peers - 1, 0)
-        as_much = len(ordered) - bisect_left(ordered, grew) - 1
+        alike = grew * ALIKE
+        siblings = sum(each >= alike for each in own[part.host]) if hosts > 1 else 1
+        as_much = max(len(ordered) - bisect_left(ordered, alike) - siblings, 0)
         hit = known is not None and _is_much(part.figure, grew, heat) and as_much <= others // 100
         found.append(Judged(part, known or 0, hit, 1 - as_much / others if others else 1.0, others))
     return found
@@ -176,8 +185,8 @@ def limits() -> dict[str, int]:
     return {name: int(limit) for name, limit, *_ in (line.split() for line in lines if line[:1].isalpha())}
 
 
-def sentence(trend: Trend) -> str:
-    """Describe a trend, with the day on which it reaches its limit."""
+def sentence(trend: Trend, today: int = 0) -> str:
+    """Describe a trend, with the day on which it reaches its limit. `today`, in days since 1970: older ones get their date."""
     subject, _, item = trend.name.partition("/")[2].rpartition("/")
     what = text.plain(trend.name.replace(f"/{subject}/", "/") if subject else trend.name.partition("/")[0])
     part = f"{text.plain(subject or item)} of {text.plain(trend.host)}" if subject or item else text.plain(trend.host)
@@ -185,10 +194,17 @@ def sentence(trend: Trend) -> str:
         told = f"{part}: {trend.figure} °C above the other GPUs of its host ({what}), usually {trend.usual} °C"
     else:
         told = f"{part}: {what} grew by {trend.figure:,} in 24 hours, usually by at most {trend.usual:,}"
-    told += f"; so on {trend.hits} of the last {RECENT} days, most today"
+    told += f"; so on {trend.hits} of the last {RECENT} days, most today" if trend.day >= today else _once(trend)
     if trend.peers:
         told += f"; {trend.less * 100:.3g} % of its {text.count(trend.peers, 'peer')} grew less"
     if trend.days is not None and trend.limit is not None:
-        then = datetime.date(1970, 1, 1) + datetime.timedelta(days=trend.day + math.ceil(trend.days))
-        return f"{told}; at this growth it passes {trend.limit:,} a day on {then.isoformat()}"
+        return f"{told}; at this growth it passes {trend.limit:,} a day on {_date(trend.day + math.ceil(trend.days))}"
     return f"{told}; it doubles in {trend.doubles:.1f} days" if trend.doubles else told
+
+
+def _once(trend: Trend) -> str:
+    return f"; so on {trend.hits} of {RECENT} days, most on {_date(trend.day)}, the last day that was judged"
+
+
+def _date(day: int) -> str:
+    return (datetime.date(1970, 1, 1) + datetime.timedelta(days=day)).isoformat()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from nodetune.api.model import Finding, HostResult
 from nodetune.foundation import by_key
@@ -30,12 +31,14 @@ def keep(db: Database, results: Iterable[HostResult], looked: Mapping[str, int])
         known = {(finding, subject): since for finding, subject, since in there.get(number, ())}
         over = {finding for finding, _ in known.keys() - failing}
         seen = result.findings if over else ()
-        proven = {found.check for found in seen if found.check in over and found.status in ("pass", "fail")}
+        proven = {
+            found.check: found.unread for found in seen if found.check in over and found.status in ("pass", "fail")
+        }
         new += [(number, finding, subject, at, None) for finding, subject in sorted(failing - known.keys())]
         gone += [
             (max(at, since), number, finding, subject, since)
             for (finding, subject), since in known.items()
-            if finding in proven and (finding, subject) not in failing
+            if finding in proven and (finding, subject) not in failing and subject not in proven[finding]
         ]
     db.add("verdict", new)
     db.many("UPDATE verdict SET gone = ? WHERE host = ? AND finding = ? AND subject = ? AND since = ?", gone)
@@ -59,12 +62,12 @@ def since(db: Database, hosts: Iterable[str]) -> Mapping[str, Mapping[str, int]]
     return found
 
 
-def repeated(db: Database, host: str) -> list[Drain]:
-    """Return how often each finding of a host came, the most frequent first."""
+def repeated(db: Database, host: str, after: int) -> list[Drain]:
+    """Return how often each finding of a host that was there after this time came, the most frequent first."""
     rows = db.rows(
         "SELECT v.finding, v.subject, v.since, v.gone FROM verdict v JOIN host h ON h.id = v.host WHERE h.name = ?"
-        " ORDER BY v.since, v.finding, v.subject",
-        (host,),
+        " AND coalesce(v.gone, ?) >= ? ORDER BY v.since, v.finding, v.subject",
+        (host, after, after),
     )
     spells = by_key((row[0], Spell(*row)) for row in rows)
     return sorted(_drains(spells.values()), key=lambda each: (-each.times, each.finding))
@@ -72,6 +75,18 @@ def repeated(db: Database, host: str) -> list[Drain]:
 
 def _drains(found: Iterable[list[Spell]]) -> Iterator[Drain]:
     for spells in found:
-        begun = sorted({each.since for each in spells})
-        between = (begun[-1] - begun[0]) / (len(begun) - 1) if len(begun) > 1 else None
-        yield Drain(spells[0].finding, len(begun), between, spells[-1])
+        came = _joined(spells)
+        between = (came[-1].since - came[0].since) / (len(came) - 1) if len(came) > 1 else None
+        yield Drain(came[0].finding, len(came), between, came[-1])
+
+
+def _joined(spells: Sequence[Spell]) -> list[Spell]:
+    """Return from when to when any subject had a finding, the oldest first. `spells`: in the order of their beginning."""
+    came = [spells[0]]
+    for each in spells[1:]:
+        last = came[-1]
+        if last.gone is not None and each.since > last.gone:
+            came.append(each)
+        elif last.gone is not None and (each.gone is None or each.gone > last.gone):
+            came[-1] = replace(each, since=last.since)
+    return came

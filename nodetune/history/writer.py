@@ -12,6 +12,7 @@ from operator import lt
 from typing import Any, NamedTuple
 
 from nodetune.foundation import by_key
+from nodetune.foundation import text as plain_text
 from nodetune.history import kinds, resets
 from nodetune.history.connection import Database, Row
 from nodetune.history.look import Common, Look
@@ -26,6 +27,9 @@ _HOSTS = (
     "SELECT h.name, h.id, h.cohort, h.settings, h.parts, h.carry, l.at, l.packed FROM host h LEFT JOIN look l"
     " ON l.host = h.id AND l.at = (SELECT max(at) FROM look WHERE host = h.id) WHERE h.name IN (?)"
 )
+
+
+_LAST_KNOWN = "SELECT before FROM change WHERE host = ? AND fact = ? AND before <> 'null' AND after = 'null' ORDER BY at DESC LIMIT 1"
 
 
 class _Host(NamedTuple):
@@ -145,7 +149,17 @@ class Writer:
             (host.id, self._names.ids[leaf], look.at, json.dumps(was), json.dumps(is_now))
             for leaf, (was, is_now) in changes.items()
         ]
-        return b"".join([kept[name] for name in sorted(kept)]), host.cohort or _cohort(look), set(changes)
+        changed = {leaf for leaf, (was, is_now) in changes.items() if self._counts(host, leaf, was, is_now)}
+        return b"".join([kept[name] for name in sorted(kept)]), host.cohort or _cohort(look), changed
+
+    def _counts(self, host: _Host, leaf: str, was: Any, is_now: Any) -> bool:
+        """Tell whether a change may make counters start again: of a serial number, only that of an exchanged part."""
+        if not resets.is_serial(leaf):
+            return True
+        if was is None and is_now is not None:
+            known = self._db.one(_LAST_KNOWN, (host.id, self._names.ids[leaf]))
+            was = None if known is None else json.loads(known)
+        return resets.is_exchange(was, is_now)
 
     def _keep_facts(self, look: Look, rows: _Rows) -> None:
         facts = [each for each in look.own.values() if each and each.print not in self._prints]
@@ -179,8 +193,7 @@ class Writer:
         digest, fresh = self._known_parts(host.parts, look, rows)
         if host.packed is None:
             return pack(every, look.values), None, digest
-        before = unpack(host.packed)
-        carry = {int(series): added for series, added in json.loads(host.carry).items()} if host.carry else {}
+        before, carry = unpack(host.packed), _of_carry(host.carry)
         asked = {*_lower(before, compress(every, is_counter), compress(look.values, is_counter)), *carry}
         asked |= before.keys() - every  # not read
         if fresh or any(resets.is_serial(leaf) for leaf in changed):
@@ -188,9 +201,7 @@ class Writer:
         if not asked:
             return pack(every, look.values), None, digest
         values = dict(zip(every, look.values, strict=True))
-        moved: dict[int, int] = {}
-        reasons: Counter[str] = Counter()
-        here = _Parts(look.parts)
+        moved, reasons, here = dict[int, int](), Counter[str](), _Parts(look.parts)
         for series in sorted(asked):
             leaf, was, added = self._names.names[series], before.get(series, 0), carry.get(series, 0)
             if series not in values and not here.listed(leaf):
@@ -198,21 +209,22 @@ class Writer:
             elif kinds.of(leaf) in kinds.COUNTERS:
                 raw = values.get(series, 0)
                 grown, why = (0, "") if _below(leaf, fresh) else resets.grown(leaf, was - added, raw, changed)
+                if series not in values and why == resets.CLEARED:  # or not read this time: the next number says
+                    raw, grown, why = was - added, 0, ""
                 carry[series] = was + grown - raw
                 if was + grown != raw or series not in values:
                     moved[series] = was + grown
                 reasons[why] += bool(why)
-        rows.event += [(host.id, look.at, "reset", why, f"{count} counters") for why, count in reasons.items() if count]
-        kept = (
-            json.dumps({series: added for series, added in sorted(carry.items()) if added})
-            if any(carry.values())
-            else None
-        )
+        rows.event += [
+            (host.id, look.at, "reset", why, plain_text.count(count, "counter"))
+            for why, count in reasons.items()
+            if count
+        ]
         if not moved:
-            return pack(every, look.values), kept, digest
+            return pack(every, look.values), _as_carry(carry), digest
         values |= moved
         ordered = sorted(values)
-        return pack(ordered, [values[each] for each in ordered]), kept, digest
+        return pack(ordered, [values[each] for each in ordered]), _as_carry(carry), digest
 
     def _series_of(self, look: Look) -> tuple[list[int], list[bool]]:
         """Return the series of the numbers of a look, and which of them are counters."""
@@ -246,6 +258,15 @@ def _lower(before: Mapping[int, int], counters: Iterable[int], read: Iterable[in
     """Return the counters that read less than before."""
     some, same = tee(counters)
     return compress(some, map(lt, read, map(before.get, same, repeat(0))))
+
+
+def _of_carry(text: str | None) -> dict[int, int]:
+    return {int(series): added for series, added in json.loads(text).items()} if text else {}
+
+
+def _as_carry(carry: Mapping[int, int]) -> str | None:
+    kept = {series: added for series, added in sorted(carry.items()) if added}
+    return json.dumps(kept) if kept else None
 
 
 class _Parts:

@@ -12,8 +12,8 @@ HEAD = ("host", "fact", "time", "low", "high", "grown")
 
 
 def write_prometheus(rates: Iterable[Rate], stream: TextIO) -> None:
-    """Write the growth of each counter, a day, over the last 24 hours."""
-    stream.write("# HELP nodetune_history_growth_per_day Growth of the counter in the last 24 hours.\n")
+    """Write the growth of each counter, a day, from a look about 24 hours before the last one."""
+    stream.write("# HELP nodetune_history_growth_per_day Growth a day since the look about 24 hours before the last.\n")
     stream.write("# TYPE nodetune_history_growth_per_day gauge\n")
     stream.writelines(
         line("nodetune_history_growth_per_day", {"host": each.host, "fact": each.leaf}, each.a_day) for each in rates

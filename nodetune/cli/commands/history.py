@@ -91,8 +91,11 @@ def _host(known: History, host: str, fact: str, begun: float, output_format: str
 
 
 def _export(known: History, host: str | None, fact: str, begun: float, output_format: str, stream: TextIO) -> None:
+    from nodetune.history import story
     from nodetune.report import history_rates, rows
 
+    if host:
+        story.leaves_of(known, host, fact)
     if output_format == "prometheus":
         rates = known.rates(time.time(), fact)
         history_rates.write_prometheus((each for each in rates if host in (None, each.host)), stream)

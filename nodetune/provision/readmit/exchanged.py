@@ -55,23 +55,39 @@ def against(before: HostFacts, after: HostFacts) -> Inventory:
         problem = _unread(after, fact) if old else ""
         if problem:
             unread[kind] = problem
+        if problem or _unread(before, fact):  # that they can be read now does not make them new
             continue
         parts += len({*old.values(), *new.values()})
         exchanges += _between(kind, old, new)
     return Inventory(tuple(exchanges), parts, unread)
 
 
-def by_history(changes: Iterable[Change]) -> Inventory:
-    """Return what a history saw changing: the first number of each place against its last."""
-    old: dict[str, dict[str, str]] = {kind: {} for kind in SERIALS.values()}
-    new: dict[str, dict[str, str]] = {kind: {} for kind in SERIALS.values()}
+def by_history(changes: Iterable[Change], since: float = 0) -> Inventory:
+    """Return what a history saw changing: the first number of each place against its last.
+
+    `changes`: also those before `since`: a part that was lost before that time is gone, or is the one that came back.
+    """
+    every = list(changes)
+    found: list[Exchange] = []
+    for fact, kind in SERIALS.items():
+        before, now = _first_and_last(each for each in every if each.leaf.startswith(f"{fact}/"))
+        old, new = _first_and_last(each for each in every if each.leaf.startswith(f"{fact}/") and each.at >= since)
+        came = [each for each in _between(kind, old, new) if each.before or each.after not in before.values()]
+        named = {each.before for each in came}
+        found += came
+        found += [each for each in _between(kind, before, now) if not each.after and each.before not in named]
+    return Inventory(tuple(found))
+
+
+def _first_and_last(changes: Iterable[Change]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return place → the number before its first change, and after its last."""
+    old: dict[str, str] = {}
+    new: dict[str, str] = {}
     for each in changes:
-        fact, _, place = each.leaf.partition("/")
-        if fact in SERIALS and place:
-            name = text.plain(place, LONGEST)
-            old[SERIALS[fact]].setdefault(name, _named(each.before))
-            new[SERIALS[fact]][name] = _named(each.after)
-    return Inventory(tuple(each for kind, before in old.items() for each in _between(kind, before, new[kind])))
+        place = text.plain(each.leaf.partition("/")[2], LONGEST)
+        old.setdefault(place, _named(each.before))
+        new[place] = _named(each.after)
+    return old, new
 
 
 def _between(kind: str, old: Mapping[str, str], new: Mapping[str, str]) -> list[Exchange]:

@@ -36,7 +36,7 @@ MORE_ROUNDS = 6
 """Rounds beyond the usual limit: of three simulated hosts, one that loses 5 % is then named in 25 of 60 fleets, not in none."""
 
 HISTORY_DAYS = 30
-"""How far back the history is asked about exchanged parts, if no drain says since when the host has been away."""
+"""How far back the history is asked about parts: before the drain about lost ones, without one about all."""
 
 
 @dataclass(frozen=True)
@@ -194,8 +194,9 @@ class _Work:
             found = exchanged.against(before, after)
         elif self._request.history:
             node = self._prepared.node
-            since = node.since if node and node.since else time.time() - HISTORY_DAYS * 86_400
-            found = exchanged.by_history(judged.changes(self._request.history, self._request.host, since))
+            since = node.since if node and node.since else time.time()
+            known = judged.changes(self._request.history, self._request.host, since - HISTORY_DAYS * 86_400)
+            found = exchanged.by_history(known, since if node and node.since else 0)
         else:
             return StageResult(LEFT_OUT, "no earlier facts: --before FILE or --history")
         self.found.inventory = found

@@ -96,6 +96,8 @@ def _past(request: SupportRequest) -> dict[str, Any]:
     if not request.history:
         return {}
     with History(request.history, make=False) as known:
+        if request.host not in known.hosts():
+            return {}
         told = story.of_host(known, request.host, "", time.time() - HISTORY_DAYS * 86_400).data()
     shown = {name: [each for each in told[name] if _is_shown(each)] for name in ("changes", "series", "trends")}
     return {**shown, "findings": [each for each in told["findings"] if explain.area(str(each["finding"])) in AREAS]}
@@ -133,11 +135,12 @@ def files(known: Dossier, page: str, name: str) -> dict[str, str]:
         "history.json": known.past,
         "tried.json": list(known.tried),
     }
-    told = {each: json_document.text(vendor_facts.clean(content)) for each, content in data.items() if content}
-    told["summary.txt"] = str(vendor_facts.clean(page))
+    cleaned = {each: vendor_facts.clean(content) for each, content in {**data, "summary.txt": page}.items() if content}
     if known.host == NAMELESS:
-        told = {each: content.replace(name, NAMELESS) for each, content in told.items()}
-    return told
+        cleaned = vendor_facts.renamed(cleaned, name, NAMELESS)
+    return {
+        each: content if isinstance(content, str) else json_document.text(content) for each, content in cleaned.items()
+    }
 
 
 def _finding(found: Finding) -> dict[str, Any]:

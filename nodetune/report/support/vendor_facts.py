@@ -72,6 +72,21 @@ def clean(data: Any) -> Any:
     return SECRET.sub(_removed, data) if isinstance(data, str) else data
 
 
+def renamed(data: Any, name: str, other: str) -> Any:
+    """Return JSON data with another name of the host in all texts. A name of digits is none within an address or a time."""
+    edge = "[A-Za-z0-9]" if re.search("[A-Za-z]", name) else "[A-Za-z0-9:.-]"
+    whole = re.compile(rf"(?<!{edge}){re.escape(name)}(?!{edge})", re.IGNORECASE)
+
+    def of(data: Any) -> Any:
+        if isinstance(data, Mapping):
+            return {of(key): of(each) for key, each in data.items()}
+        if isinstance(data, list | tuple):
+            return [of(each) for each in data]
+        return whole.sub(other, data) if isinstance(data, str) else data
+
+    return of(data)
+
+
 def _is_secret(key: Any, value: Any) -> bool:
     return isinstance(value, str) and bool(re.fullmatch(_WORD, str(key), re.IGNORECASE))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import statistics
+import time
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TextIO
@@ -68,7 +69,7 @@ def _more(out: Lines, left: int, what: str) -> None:
 def _trends(out: Lines, found: Iterable[Trend]) -> None:
     out.line(("TRENDS", "bold"))
     for each in found:
-        out.line(trends.sentence(each), indent="  ", hang="    ")
+        out.line(trends.sentence(each, int(time.time()) // DAY), indent="  ", hang="    ")
 
 
 def _changes(out: Lines, found: Sequence[Change]) -> None:

@@ -29,14 +29,14 @@ def kept(history, look):
     ("counts", "then", "stored", "said"),
     [
         ((9, 12), marks(), [9, 12], []),
-        ((9, 2), marks(boot="b"), [9, 11], ["reboot: 1 counters"]),
+        ((9, 2), marks(boot="b"), [9, 11], ["reboot: 1 counter"]),
         ((9, 12), marks(boot="b"), [9, 12], []),
-        ((9, 2), marks(driver="580.2"), [9, 11], ["driver loaded: 1 counters"]),
-        ((9, 2), marks(), [9, 11], ["cleared: 1 counters"]),
-        ((2**32 - 4, 6), marks(), [2**32 - 4, 2**32 + 6], ["wrapped: 1 counters"]),
-        ((2**64 - 4, 6), marks(), [2**64 - 4, 2**64 + 6], ["wrapped: 1 counters"]),
-        ((9, 99), marks(serial="2"), [9, 9], ["another part: 1 counters"]),
-        ((9, 3), marks(serial="2"), [9, 9], ["another part: 1 counters"]),
+        ((9, 2), marks(driver="580.2"), [9, 11], ["driver loaded: 1 counter"]),
+        ((9, 2), marks(), [9, 11], ["cleared: 1 counter"]),
+        ((2**32 - 4, 6), marks(), [2**32 - 4, 2**32 + 6], ["wrapped: 1 counter"]),
+        ((2**64 - 4, 6), marks(), [2**64 - 4, 2**64 + 6], ["wrapped: 1 counter"]),
+        ((9, 99), marks(serial="2"), [9, 9], ["another part: 1 counter"]),
+        ((9, 3), marks(serial="2"), [9, 9], ["another part: 1 counter"]),
     ],
 )
 def test_a_counter_continues_after_each_kind_of_reset(kept, counts, then, stored, said):
@@ -60,7 +60,7 @@ def test_counters_of_another_drive_or_nic_begin_again(kept, leaf, serial):
         (fact, part), (subject, _, item) = leaf.split("/")[:2], leaf.partition("/")[2].rpartition("/")
         return {serial: {part: own}, fact: {subject: {item: count}}}
 
-    assert kept(leaf, seen("a", 9), seen("b", 12), seen("b", 15)) == ([9, 9, 12], ["another part: 1 counters"])
+    assert kept(leaf, seen("a", 9), seen("b", 12), seen("b", 15)) == ([9, 9, 12], ["another part: 1 counter"])
 
 
 def test_it_grows_after_a_reset(kept):
@@ -71,7 +71,7 @@ def test_it_grows_after_a_reset(kept):
 
 def test_a_reboot_does_not_clear_what_the_part_keeps(kept):
     seen = marks() | {AGGREGATE: {"GPU0": 9}}, marks(boot="b") | {AGGREGATE: {"GPU0": 2}}
-    assert kept(f"{AGGREGATE}/GPU0", *seen) == ([9, 11], ["cleared: 1 counters"])
+    assert kept(f"{AGGREGATE}/GPU0", *seen) == ([9, 11], ["cleared: 1 counter"])
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_counter_that_leaves_zeros_out_starts_again_at_zero(kept):
 
     assert kept("gpu.nvlink_errors/GPU0/recovery/7", links(**{"7": 9}), links(), links(**{"7": 12})) == (
         [9, 9, 21],
-        ["reboot: 1 counters"],
+        ["reboot: 1 counter"],
     )
 
 
