@@ -66,16 +66,18 @@ def repeated(db: Database, host: str, after: int) -> list[Drain]:
     """Return how often each finding of a host that was there after this time came, the most frequent first."""
     rows = db.rows(
         "SELECT v.finding, v.subject, v.since, v.gone FROM verdict v JOIN host h ON h.id = v.host WHERE h.name = ?"
-        " AND coalesce(v.gone, ?) >= ? ORDER BY v.since, v.finding, v.subject",
-        (host, after, after),
+        " ORDER BY v.since, v.finding, v.subject",
+        (host,),
     )
     spells = by_key((row[0], Spell(*row)) for row in rows)
-    return sorted(_drains(spells.values()), key=lambda each: (-each.times, each.finding))
+    return sorted(_drains(spells.values(), after), key=lambda each: (-each.times, each.finding))
 
 
-def _drains(found: Iterable[list[Spell]]) -> Iterator[Drain]:
+def _drains(found: Iterable[list[Spell]], after: int) -> Iterator[Drain]:
     for spells in found:
-        came = _joined(spells)
+        came = [each for each in _joined(spells) if each.gone is None or each.gone >= after]
+        if not came:
+            continue
         between = (came[-1].since - came[0].since) / (len(came) - 1) if len(came) > 1 else None
         yield Drain(came[0].finding, len(came), between, came[-1])
 

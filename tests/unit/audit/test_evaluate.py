@@ -169,7 +169,8 @@ def test_one_unreadable_subject_among_good_ones_is_unknown():
 
 def test_a_failing_subject_outweighs_an_unreadable_one():
     each = {"GPU0": {"value": 1}, "GPU1": {"unread": "GPU is lost"}}
-    assert judge(CHECK, a__b={"each": each}, **{PERSISTED: {"absent": ""}}).status == "fail"
+    finding = judge(CHECK, a__b={"each": each}, **{PERSISTED: {"absent": ""}})
+    assert (finding.status, list(finding.subjects), finding.unread) == ("fail", ["GPU0"], ("GPU1",))
 
 
 def test_a_check_that_does_not_apply_is_skipped_with_the_reason():

@@ -176,3 +176,9 @@ def test_an_unknown_host_or_fact_and_no_history_are_one_line(known, tmp_path):
     assert "no such history" in run(tmp_path / "none.db", code=2)
     done = subprocess.run([sys.executable, "-m", "nodetune", "history"], capture_output=True, text=True, cwd=tmp_path)
     assert "give --history FILE|URL, or history = in nodetune.toml" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("gpu9",), ("gpu1", "gpu.nothing")])
+def test_an_export_of_what_is_not_there_is_an_error(known, words):
+    for wanted in ("csv", "prometheus"):
+        assert "the history" in run(known, *words, "--format", wanted, code=2)

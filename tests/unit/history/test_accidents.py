@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from nodetune.history.connection import HistoryError
 from nodetune.history.history import History
 
 WRITER = """
@@ -91,3 +92,29 @@ def test_a_full_disk_loses_nothing_and_the_history_continues(tmp_path):
     assert len(looks) > 5
     assert found.split() == [str(sum(map(int, looks))), "ok"]
     assert again == "1"
+
+
+@pytest.mark.parametrize(
+    "made", ["create table bookmarks (a)", "create table schema_version (version text)", "create table look (a)"]
+)
+def test_a_database_of_another_program_is_left_as_it_is(tmp_path, made):
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as other:
+        other.execute(made)
+        other.execute(f"insert into {made.split()[2]} values ('v2.1')")
+    before = path.read_bytes()
+    with pytest.raises(HistoryError, match=r"other\.db: a database of another program, not a history of nodetune"):
+        History(str(path), make=False)
+    if "schema_version" not in made:
+        assert path.read_bytes() == before
+
+
+def test_a_damaged_look_is_one_line(place, look):
+    with History(place) as history:
+        history.record([look(0, {"gpu.temperature": {"GPU0": 50}})])
+        with history._db.writing():
+            history._db.change("UPDATE look SET packed = ?", (b"\x00\xff",))
+        with pytest.raises(HistoryError, match="a look in the history is damaged: restore"):
+            history.series("n1", "gpu.temperature/GPU0")
+        with pytest.raises(HistoryError, match="damaged"):
+            history.record([look(900, {"gpu.temperature": {"GPU0": 51}})])

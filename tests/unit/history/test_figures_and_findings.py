@@ -61,3 +61,32 @@ def test_a_finding_of_older_facts_or_of_a_lost_host_says_nothing(history, look):
     history.judged([replace(judged(found("pass"))[0], state="unreachable")], {"n1": START + 1800})
     history.judged(judged(found("fail"), host="n2"), {})
     assert history.since(["n1", "n2"]) == {"n1": {"swap-on": START + 900}}
+
+
+def test_a_finding_that_moves_from_device_to_device_came_once(history, look):
+    seen = [("GPU0",), ("GPU0", "GPU5"), ("GPU0",), (), ("GPU1",)]
+    for number, failing in enumerate(seen):
+        history.record([look(number * 900, {})])
+        result = found("fail" if failing else "pass", "nvlink-down", **dict.fromkeys(failing, "x"))
+        history.judged(judged(result), {"n1": START + number * 900})
+    (drain,) = history.drains("n1")
+    assert (drain.times, drain.last.since, drain.last.gone) == (2, START + 3600, None)
+    assert [each.times for each in history.drains("n1", START + 2701)] == [1], "the first time was before"
+
+
+def test_a_finding_of_long_ago_is_left_out(history, look):
+    for number, status in enumerate(("fail", "pass", "pass")):
+        history.record([look(number * 900, {})])
+        history.judged(judged(found(status)), {"n1": START + number * 900})
+    assert len(history.drains("n1", START + 900)) == 1
+    assert history.drains("n1", START + 901) == []
+
+
+def test_a_device_that_cannot_be_read_keeps_its_finding(history, look):
+    steps = [{"GPU0": "x"}, {"GPU5": "x"}, {"GPU0": "x", "GPU5": "x"}]
+    for number, (failing, unread) in enumerate(zip(steps, [(), ("GPU0",), ()], strict=True)):
+        history.record([look(number * 900, {})])
+        result = replace(found("fail", "nvlink-down", **failing), unread=unread)
+        history.judged(judged(result), {"n1": START + number * 900})
+    assert history.since(["n1"]) == {"n1": {"nvlink-down": START}}
+    assert history.drains("n1")[0].times == 1

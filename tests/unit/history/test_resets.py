@@ -106,3 +106,40 @@ def test_a_gauge_may_fall(kept):
         [60, 40],
         [],
     )
+
+
+@pytest.mark.parametrize("lost", [Each({}), Each({"GPU0": Absent()}), Each({"GPU0": Value(None)})])
+def test_a_gpu_that_is_back_with_its_serial_number_is_the_same_part(kept, lost):
+    links = "gpu.nvlink_errors"
+    gone = marks() | {"gpu.serial": lost, links: Each({})}
+    seen = [marks() | {links: {"GPU0": {"recovery": {"7": count}}}} for count in (9, 50)]
+    assert kept(f"{links}/GPU0/recovery/7", seen[0], gone, gone, seen[1]) == ([9, 9, 9, 50], [])
+
+
+def test_another_gpu_in_the_place_of_a_lost_one_is_another_part(kept):
+    gone = marks() | {"gpu.serial": Each({}), REPLAYS: Each({})}
+    seen = marks() | {REPLAYS: {"GPU0": 9}}, gone, marks(serial="2") | {REPLAYS: {"GPU0": 50}}
+    assert kept(f"{REPLAYS}/GPU0", *seen) == ([9, 9, 9], ["another part: 1 counter"])
+
+
+def test_a_gpu_without_a_serial_number_is_known_by_its_uuid(kept):
+    def seen(uuid, count):
+        return {"host.boot_id": uuid, "gpu.uuid": {"GPU0": uuid}, REPLAYS: {"GPU0": count}}
+
+    assert kept(f"{REPLAYS}/GPU0", seen("a", 5), seen("b", 50_000), seen("a", 5)) == (
+        [5, 5, 5],
+        ["another part: 1 counter"] * 2,
+    )
+
+
+def test_a_counter_that_is_left_out_for_a_while_has_not_grown(kept):
+    up, down = ({"gpu.nvlink_errors": {"GPU0": {"recovery": links}}} for links in ({"7": 500}, {}))
+    more = {"gpu.nvlink_errors": {"GPU0": {"recovery": {"7": 503}}}}
+    stored, resets = kept("gpu.nvlink_errors/GPU0/recovery/7", up, down, up, down, down, more)
+    assert (stored, resets) == ([500, 500, 500, 500, 500, 503], [])
+
+
+def test_a_counter_that_was_cleared_while_it_was_left_out_continues(kept):
+    links = [{"gpu.nvlink_errors": {"GPU0": {"recovery": each}}} for each in ({"7": 500}, {}, {"7": 3}, {"7": 4})]
+    stored, resets = kept("gpu.nvlink_errors/GPU0/recovery/7", *links)
+    assert (stored, resets) == ([500, 500, 503, 504], ["cleared: 1 counter"])

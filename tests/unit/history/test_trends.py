@@ -143,3 +143,61 @@ def test_a_gpu_that_runs_ever_hotter_than_the_others_is_named(history, look):
 def test_with_few_peers_a_part_without_a_past_is_not_judged():
     assert not trends.judge([Part("n1", f"{REPLAYS}/GPU0", 10**6)], 8)[0].hit
     assert trends.judge([Part("n1", f"{REPLAYS}/GPU0", 10**6)], 800)[0].hit
+
+
+def test_all_gpus_of_a_host_that_die_together_are_named(days):
+    def board(host, gpu, day):
+        return dying(7, 3, day) if host == 7 else healthy(host, gpu, day)
+
+    assert {each[1:] for each in days(board, 18)} == {("n7", f"{REPLAYS}/GPU{gpu}") for gpu in range(8)}
+
+
+def test_a_job_that_moves_all_peers_nearly_alike_names_none(days):
+    def job(host, gpu, day):
+        return (2000 + 100 * day + 40 * ((host, gpu) == (7, 3))) * (day > 11)
+
+    assert days(job, 18) == []
+
+
+def test_heat_of_a_gpu_that_usually_is_as_warm_as_its_peers_is_named(history, look):
+    for day in range(15):
+        heat = {f"GPU{gpu}": 66 + (gpu == 3) * {10: 8, 11: 10, 12: 12, 13: 15, 14: 20}.get(day, 0) for gpu in range(8)}
+        history.record([look(day * DAY, {"gpu.temperature": heat})])
+        found = history.daily(START + day * DAY)
+    (trend,) = found
+    assert (trend.name, trend.usual, trend.figure) == ("gpu.temperature/GPU3", 0, 20)
+
+
+def replays(history, look, at, counts, **more):
+    """Look at a host at these times, and return what the last judgement names."""
+    found = []
+    for time, count in zip(at, counts, strict=True):
+        history.record([look(time, {REPLAYS: {f"GPU{gpu}": count * (gpu == 3) for gpu in range(8)}} | more)])
+        found = history.daily(START + time)
+    return found
+
+
+DEATH = [0] * 10 + [50, 150, 350, 750, 1550]
+
+
+def test_audits_that_come_some_minutes_early_miss_no_day(history, look):
+    late = [0] * 9 + [500, 100, 400, 200, 350, 300]
+    (trend,) = replays(history, look, [day * DAY + 1000 - each for day, each in enumerate(late)], DEATH)
+    assert (trend.name, trend.hits) == (f"{REPLAYS}/GPU3", 5)
+    assert 795 <= trend.figure <= 805, "a day's growth, not that of two"
+
+
+def test_a_trend_of_days_ago_has_its_date_and_no_audit_repeats_it(history, look):
+    assert replays(history, look, [day * DAY for day in range(15)], DEATH)
+    history.record([look(30 * DAY, {REPLAYS: {"GPU0": 0}}, "n2")])
+    assert history.daily(START + 30 * DAY) == []
+    (trend,) = history.trends()
+    assert "so on 5 of 5 days, most on 2026-09-18, the last day that was judged" in trends.sentence(trend, 20_730)
+    assert "most today" in trends.sentence(trend, trend.day)
+
+
+def test_a_trend_is_over_when_its_part_was_exchanged(history, look):
+    serial = {f"GPU{gpu}": str(gpu) for gpu in range(8)}
+    assert replays(history, look, [day * DAY for day in range(15)], DEATH, **{"gpu.serial": serial})
+    replays(history, look, [20 * DAY], [0], **{"gpu.serial": serial | {"GPU3": "new"}})
+    assert history.trends() == []

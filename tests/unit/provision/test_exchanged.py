@@ -79,3 +79,29 @@ def test_a_history_gives_the_first_and_the_last_number():
         Change(4, "rdma.guid/mlx5_0", "b", "a"),
     ]
     assert [str(each) for each in exchanged.by_history(changes).exchanges] == ["GPU GPU3: 1 → 3"]
+
+
+LOST, BACK = Change(5, "gpu.serial/GPU7", "7", None), Change(15, "gpu.serial/GPU7", None, "7")
+
+
+def test_a_part_that_was_lost_before_the_drain_is_gone():
+    assert judged.inventory(exchanged.by_history([LOST], since=10)).message == "gone: GPU GPU7 (7)"
+
+
+def test_a_part_that_is_back_after_the_drain_was_not_exchanged():
+    assert judged.inventory(exchanged.by_history([LOST, BACK], since=10)).message == "no part was exchanged"
+
+
+def test_a_part_that_was_exchanged_before_the_drain_is_no_news():
+    before = [Change(4, "gpu.serial/GPU3", "3", "33"), Change(12, "gpu.serial/GPU1", "1", "11")]
+    assert [str(each) for each in exchanged.by_history(before, since=10).exchanges] == ["GPU GPU1: 1 → 11"]
+
+
+def test_a_lost_part_is_named_by_its_own_number_where_the_others_moved_up():
+    moved = [Change(5, "gpu.serial/GPU2", "2", "3"), Change(5, "gpu.serial/GPU3", "3", None)]
+    assert [each.before for each in exchanged.by_history(moved, since=10).gone] == ["2"]
+
+
+def test_numbers_that_could_not_be_read_before_are_not_new_parts():
+    found = exchanged.against(facts(gpu=TWO, dimm="no root"), facts(gpu=TWO, dimm={"A1": "x"}))
+    assert (found.exchanges, found.parts) == ((), 2)

@@ -3,6 +3,7 @@
 import copy
 import json
 import tarfile
+from dataclasses import replace
 
 import pytest
 
@@ -148,3 +149,34 @@ def test_facts_of_another_host_are_refused(tmp_path, recorded):
     path.write_text(json.dumps({**recorded, "host": "gpu018"}))
     done = commandline.nodetune("report", "gpu017", "--facts", path, cwd=tmp_path)
     assert (done.returncode, "contains facts for gpu018, not for gpu017" in done.stderr) == (2, True)
+
+
+def test_a_nameless_bundle_stays_json_whatever_the_host_is_called(recorded):
+    known = gather.Dossier(
+        gather.NAMELESS, replace(vendor_facts.of(document.from_data(recorded)), host=gather.NAMELESS)
+    )
+    for name in ("01", "0"):
+        told = json.loads(gather.files(known, "", name)["facts.json"])
+        assert told["facts"]["gpu.serial"] == recorded["facts"]["gpu.serial"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("gpu017", "host"),
+        ("GPU017.example.com", "host.example.com"),
+        ("gpu017-ib0, (gpu017:22)", "host-ib0, (host:22)"),
+        ("gpu0171 xgpu017", "gpu0171 xgpu017"),
+    ],
+)
+def test_the_name_of_a_host_is_replaced_where_it_stands_alone(text, told):
+    assert vendor_facts.renamed({text: [text, 17]}, "gpu017", "host") == {told: [told, 17]}
+    assert vendor_facts.renamed("0000:01:00.0 on 01, 2026-01-01", "01", "host") == "0000:01:00.0 on host, 2026-01-01"
+
+
+def test_a_host_that_the_history_does_not_have_gets_a_bundle(tmp_path, recorded):
+    History(str(tmp_path / "fleet.db")).close()
+    path = tmp_path / "gpu017.json"
+    path.write_text(json.dumps({**recorded, "host": "gpu017"}))
+    asked = SupportRequest(host="gpu017", facts_path=path, history=str(tmp_path / "fleet.db"), runs_folder=tmp_path)
+    assert gather.gather(asked, None).past == {}
