@@ -87,9 +87,9 @@ def family(name: str) -> str:
 
 
 def judge(parts: Sequence[Part], peers: int, hosts: int = 1) -> list[Judged]:
-    """Judge the parts of one family today. `peers`: how many there are, with those whose figure is zero, on so many hosts.
+    """Judge the parts of one family today. `peers`: how many there are on all `hosts`, with those whose figure is zero.
 
-    A part is compared with those of other hosts: all links of a board may die together. On a single host, with its siblings.
+    A part is compared with those of other hosts: all links of a board may die together. On a single host, with the others there.
     """
     if not parts:
         return []
@@ -106,8 +106,8 @@ def judge(parts: Sequence[Part], peers: int, hosts: int = 1) -> list[Judged]:
     for part, known, grew in zip(parts, usual, growth, strict=True):
         others = max(peers - 1, 0)
         alike = grew * ALIKE
-        siblings = sum(each >= alike for each in own[part.host]) if hosts > 1 else 1
-        as_much = max(len(ordered) - bisect_left(ordered, alike) - siblings, 0)
+        near = sum(each >= alike for each in own[part.host]) if hosts > 1 else 1
+        as_much = max(len(ordered) - bisect_left(ordered, alike) - near, 0)
         hit = known is not None and _is_much(part.figure, grew, heat) and as_much <= others // 100
         found.append(Judged(part, known or 0, hit, 1 - as_much / others if others else 1.0, others))
     return found
