@@ -4,7 +4,8 @@ Why it matters: NCCL sends a GPU's traffic through a card under the same PCIe sw
 node. If the nearest card is attached to another processor, every byte crosses the link between the sockets, and
 GPUDirect RDMA stays off at NCCL's default distances. The slowest GPU sets the pace of the job. Parts of one processor
 (NPS4, SNC) count as one node.
-Healthy exception: A card on another part of the same processor (NPS4, SNC) is near.
+Healthy exception: A card on another part of the same processor (NPS4, SNC) is near. Ethernet cards below 100 Gb/s are front
+ends, and no card for GPUs.
 Confirm manually: nvidia-smi topo -m
 Side effects of the fix: Cards must be moved between slots, so the node is out of service.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-net-gdr-level ;

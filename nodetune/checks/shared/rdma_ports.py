@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 Ports = dict[str, dict[str, Any]]
@@ -17,6 +17,17 @@ ROCE_MTU = 4200
 def own(ports: Ports) -> Ports:
     """Return the ports of the hardware itself, without virtual functions."""
     return {name: port for name, port in ports.items() if not port.get("virtual_function")}
+
+
+IWARP = "RNIC"
+"""The node type of devices that do iWARP, such as the ports of an Intel X722."""
+
+
+def without_iwarp(ports: Ports, devices: Mapping[str, Any]) -> Ports:
+    """Return the ports without those of iWARP devices: they have no RoCE GID, and NCCL connects by GIDs."""
+    return {
+        name: port for name, port in ports.items() if devices.get(name.rpartition("/")[0], {}).get("node_type") != IWARP
+    }
 
 
 def active(ports: Ports, link_layer: str | None = None) -> Ports:
