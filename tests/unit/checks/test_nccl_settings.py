@@ -34,7 +34,7 @@ def only(problems):
 
 KINDS = {"setting", "debugging", "experimental", "internal", "deprecated", "removed", "invented", "superfluous"}
 TYPES = {*_values.BY_TYPE, "interfaces", "hcas", "ucx_devices", "path", "text"}
-CONDITIONS = {"rdma", "efa"}
+CONDITIONS = {"rdma", "efa", "p2p", "nvlink"}
 
 
 @pytest.mark.parametrize("name", sorted(variables()))
@@ -250,8 +250,9 @@ def test_an_exclusion_may_leave_dead_ports_in():
 
 def test_a_fast_path_that_the_host_does_not_have_cannot_be_lost():
     lines = conf("NCCL_IB_DISABLE=1", "NCCL_P2P_DISABLE=1")
-    assert list(_effects.lost_paths(lines, {"rdma": False})) == ["/etc/nccl.conf:2 NCCL_P2P_DISABLE"]
-    assert len(_effects.lost_paths(lines, {"rdma": True})) == 2
+    assert list(_effects.lost_paths(lines, {"p2p": True})) == ["/etc/nccl.conf:2 NCCL_P2P_DISABLE"]
+    assert list(_effects.lost_paths(lines, {"rdma": True})) == ["/etc/nccl.conf:1 NCCL_IB_DISABLE"]
+    assert _effects.lost_paths(conf("NCCL_NVLS_ENABLE=0"), {"p2p": True}) == {}
 
 
 def test_one_fault_is_told_by_one_part_of_the_lint():
