@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nodetune.checks.nccl._prefixes import is_name, missing
 from nodetune.checks.shared.nccl_reading import Selection, misshapen, takes_too_much
 from nodetune.checks.shared.nccl_settings import Problems, Setting, effective, problems
 from nodetune.checks.shared.nccl_table import About
@@ -41,7 +42,7 @@ def _hca_fault(value: str, ports: Ports) -> str:
         misshapen(value)
         or _unmatched(selection, ports)
         or takes_too_much(selection, devices)
-        or _mixture(_chosen(selection, ports), excludes=selection.excludes)
+        or _mixture(_chosen(selection, ports), selection)
     )
 
 
@@ -49,7 +50,8 @@ _BY_TYPE = {"hcas": _hca_fault, "ucx_devices": _ucx_fault}
 
 
 def _unmatched(selection: Selection, ports: Ports) -> str:
-    unmatched = [token for token in selection.tokens if not any(_matches(selection, token, name) for name in ports)]
+    hit = {token: any(_matches(selection, token, name) for name in ports) for token in selection.tokens}
+    unmatched = missing(selection, hit)
     return f"no RDMA port of this host matches {', '.join(unmatched)}" if unmatched else ""
 
 
@@ -66,14 +68,26 @@ def _matches(selection: Selection, token: str, port: str) -> bool:
     return selection.matches(token, device) and wanted in ("", port_number)
 
 
-def _mixture(chosen: Ports, *, excludes: bool) -> str:
+def _inactive(chosen: Ports, selection: Selection) -> list[str]:
+    """Return the chosen ports that are not active but should be.
+
+    A prefix or an exclusion may leave ports without a cable in, which NCCL skips. A prefix must leave an active one.
+    """
+    found = sorted(name for name, port in chosen.items() if port.get("state") != "ACTIVE")
+    if selection.excludes:
+        return []
+    tokens = [token for token in selection.tokens if is_name(selection, token) or len(found) == len(chosen)]
+    return [name for name in found if any(_matches(selection, token, name) for token in tokens)]
+
+
+def _mixture(chosen: Ports, selection: Selection) -> str:
     """Return why these ports must not be used together."""
     if not chosen:
         return "leaves no RDMA port: NCCL falls back to TCP"
-    active = {name: port for name, port in chosen.items() if port.get("state") == "ACTIVE"}
-    inactive = sorted(chosen.keys() - active.keys())
-    if inactive and not excludes:
+    inactive = _inactive(chosen, selection)
+    if inactive:
         return f"{', '.join(inactive)} is not active: NCCL ignores it"
+    active = {name: port for name, port in chosen.items() if port.get("state") == "ACTIVE"}
     return _two_networks(active) or _slow(active)
 
 

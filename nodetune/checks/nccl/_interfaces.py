@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nodetune.checks.nccl._prefixes import missing
 from nodetune.checks.shared.nccl_reading import Selection, misshapen, takes_too_much
 from nodetune.checks.shared.nccl_settings import Problems, Setting, effective, problems
 from nodetune.checks.shared.nccl_table import About
@@ -45,7 +46,8 @@ def _not_excluded(names: Sequence[str]) -> str:
 
 
 def _unmatched(selection: Selection, links: Links) -> str:
-    unmatched = [token for token in selection.tokens if not any(selection.matches(token, name) for name in links)]
+    hit = {token: any(selection.matches(token, name) for name in links) for token in selection.tokens}
+    unmatched = missing(selection, hit)
     if not unmatched:
         return ""
     end = "" if selection.selected(links) else ": NCCL fails to start"

@@ -3,7 +3,7 @@
 Why it matters: Leaving out an adapter silently halves the bandwidth. Including a storage or management port can hang
 the start of a job. Without = at the very start, every token is a prefix: mlx5_1 also matches mlx5_10 to mlx5_19. A name
 from another node type matches nothing, and NCCL falls back to TCP.
-Healthy exception: Excluding the ports of another role (^=) leaves those for jobs.
+Healthy exception: Excluding the ports of another role (^=) leaves those for jobs. A prefix (mlx5) may match ports without a cable.
 Confirm manually: rdma link; NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET all_reduce_perf -b 8 -e 8 -g 1 | grep NET/IB
 Side effects of the fix: New jobs use other adapters. Run a bandwidth test between two nodes.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-ib-hca ;

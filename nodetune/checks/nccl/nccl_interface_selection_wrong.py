@@ -4,7 +4,8 @@ Why it matters: Every job, on InfiniBand too, bootstraps over these sockets. A n
 start-up fail or hang. NCCL reads ^ and = only at the very start of the value and applies them to every token, so
 "eth0,^docker" excludes nothing. Without =, eth1 also matches eth10. An exclusion replaces NCCL's own avoidance of lo
 and docker0.
-Healthy exception: An exclusion that names lo and docker itself leaves the right interfaces.
+Healthy exception: An exclusion that names lo and docker itself leaves the right interfaces. In a list of prefixes for many kinds
+of hosts (en,eth,bond), NCCL ignores those that match nothing here.
 Confirm manually: ip -br link; NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET all_reduce_perf -b 8 -e 8 -g 1 | grep -iE "NET/Socket|Bootstrap"
 Side effects of the fix: New jobs use other interfaces. Check that they can reach one another.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-socket-ifname ;

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodetune.checks.nccl import _adapters, _effects, _names, _values
+from nodetune.checks.nccl import _adapters, _effects, _names, _prefixes, _values
 from nodetune.checks.shared import nccl_reading, nccl_settings, nccl_table
 from nodetune.checks.shared.nccl_table import table, variables
 
@@ -226,6 +226,17 @@ def test_a_caret_behind_an_equals_sign_is_part_of_the_name():
     selection = nccl_reading.Selection("=^eth0")
     assert not selection.excludes
     assert selection.misplaced() == ["^eth0"]
+
+
+@pytest.mark.parametrize("token", ["eth0", "mlx5_0", "mlx5_bond_0", "rocep1s0f1", "mlx5_0:1"])
+def test_a_token_that_ends_in_a_number_is_a_name(token):
+    assert _prefixes.is_name(nccl_reading.Selection(token), token)
+
+
+@pytest.mark.parametrize("token", ["en", "enp1s", "bond", "mlx5", "mlx5_", "bnxt_re"])
+def test_other_tokens_are_prefixes_unless_the_selection_is_exact(token):
+    assert not _prefixes.is_name(nccl_reading.Selection(token), token)
+    assert _prefixes.is_name(nccl_reading.Selection(f"={token}"), token)
 
 
 def port(state="ACTIVE", layer="InfiniBand", rate=400):
