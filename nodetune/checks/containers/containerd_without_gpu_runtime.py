@@ -10,13 +10,12 @@ Sources: https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/lates
 """
 
 from nodetune.api import GPU_ON_PCI, KUBELET, Check, FactAbsentError, FactsView, OneOf, repair
+from nodetune.checks.shared.device_plugin import DEVICES, has_found_gpus
 
 
 def observe(facts: FactsView) -> str:
     """Return how pods get GPUs. CDI counts unless it is disabled (containerd 2 enables it by default)."""
-    if any(
-        name.startswith("nvidia.com/") and count for name, count in facts.readable("kubernetes.devices", {}).items()
-    ):
+    if has_found_gpus(facts):
         raise FactAbsentError("a device plugin has found GPUs: pods get them in its way")
     endpoint = facts.readable("kubernetes.kubelet", {}).get("settings", {}).get("containerRuntimeEndpoint", "")
     if endpoint and "containerd" not in endpoint:
@@ -28,7 +27,7 @@ def observe(facts: FactsView) -> str:
 
 
 CHECK = Check(
-    needs=("containers.containerd", "containers.cdi", "kubernetes.devices", "kubernetes.kubelet"),
+    needs=("containers.containerd", "containers.cdi", DEVICES, "kubernetes.kubelet"),
     observe=observe,
     accept=OneOf(["runtime", "CDI"]),
     applies=(KUBELET, GPU_ON_PCI),
