@@ -3,9 +3,11 @@
 Why it matters: NCCL uses only ports in state ACTIVE and does not report the others. The job runs with less bandwidth
 or over TCP, or fails on the one node whose port is missing. DOWN means no signal (cable, optics, switch port). INIT
 means that the link is up but no subnet manager has configured it. A port that is down counts only if most ports of its
-kind are up, or the other of two InfiniBand ports: the rest often have no cable on purpose.
-Healthy exception: A card for storage may have no cable on purpose, and so may half of the cards for GPUs. For some
-minutes after a boot, cards and the subnet manager may still be busy.
+kind are up, or the other of two InfiniBand ports: the rest often have no cable on purpose. If all ports are down, they count, but
+not on a workstation.
+Healthy exception: A card for storage may have no cable on purpose, and so may half of the cards for GPUs. A workstation that
+works over another card uses no RDMA: drivers load by themselves. NCCL does not use iWARP. For some minutes after a boot, cards and
+the subnet manager may still be busy.
 Does not gate: Jobs on one node need no network, NCCL uses the ports that are left, and a port may have no cable on
 purpose.
 Confirm manually: grep . /sys/class/infiniband/*/ports/*/*state
@@ -13,7 +15,8 @@ Side effects of the fix: None on this host.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/networking_troubleshooting.html ;
 https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband ;
 https://github.com/deepseek-ai/DeepEP/issues/38 (four of eight cards in use) ;
-https://github.com/NVIDIA/nodewright-packages/pull/111 (functions that appear 70 s after a boot)
+https://github.com/NVIDIA/nodewright-packages/pull/111 (functions that appear 70 s after a boot) ;
+https://github.com/prometheus/node_exporter/issues/966 (iWARP, which the kernel loads by itself)
 """
 
 from __future__ import annotations
@@ -21,7 +24,11 @@ from __future__ import annotations
 from typing import Any
 
 from nodetune.api import RDMA, Check, Empty, FactsView, Unread, repair
-from nodetune.checks.shared.rdma_ports import Ports, groups, own
+from nodetune.checks.shared.gpu_cards import FOR_DESKS, SMALL_SUPERCHIP, readable_names
+from nodetune.checks.shared.nccl_reading import Selection
+from nodetune.checks.shared.nccl_settings import effective
+from nodetune.checks.shared.network_links import in_use
+from nodetune.checks.shared.rdma_ports import Ports, groups, own, without_iwarp
 
 MOST, SURE = 0.5, 0.75
 """Shares of the ports. Without PCI addresses, second ports of Ethernet cards, often without cable, count too."""
@@ -33,11 +40,35 @@ PAIR = 2
 
 
 def observe(facts: FactsView) -> dict[str, str | Unread]:
-    ports = own(facts["rdma.ports"])
-    none = not any(port["state"] == "ACTIVE" for port in ports.values())
+    every = own(facts["rdma.ports"])
+    none = not any(port["state"] == "ACTIVE" for port in every.values())
+    named = _named(facts, every)
+    ports = {**without_iwarp(every, facts.readable("rdma.devices", {})), **named}
     found = {name: text for group in groups(ports) for name, text in _faults(group, none).items()}
+    if none and _works_without(facts, every):
+        found.update({name: "" for name, port in ports.items() if name not in named and _no_signal(port)})
     early = facts.readable("host.uptime_s", BOOT_SECONDS) < BOOT_SECONDS
     return {name: _early(text) if text and early else text for name, text in found.items()}
+
+
+def _named(facts: FactsView, ports: Ports) -> Ports:
+    """Return the ports that NCCL_IB_HCA selects: they are meant to be used."""
+    setting = effective(facts.readable("nccl.settings", []), "NCCL_IB_HCA")
+    if setting is None:
+        return {}
+    chosen = Selection(setting["value"])
+    return {name: ports[name] for name in ports if chosen.selected([name.rpartition("/")[0]])}
+
+
+def _works_without(facts: FactsView, ports: Ports) -> bool:
+    """Return whether this is a workstation with a link up on another card."""
+    desk = [bool(FOR_DESKS.search(name) or SMALL_SUPERCHIP.search(name)) for name in readable_names(facts)]
+    others = in_use(facts.readable("net.links", {})).keys() - {port["netdev"] for port in ports.values()}
+    return bool(desk) and all(desk) and bool(others)
+
+
+def _no_signal(port: dict[str, Any]) -> bool:
+    return bool(port["state"] == "DOWN" and port["link_layer"] == "Ethernet")
 
 
 def _early(text: str) -> Unread:
@@ -63,7 +94,7 @@ def _fault(port: dict[str, Any], used: bool) -> str:
 
 
 CHECK = Check(
-    needs=("rdma.ports", "host.uptime_s"),
+    needs=("rdma.ports", "rdma.devices", "host.uptime_s", "gpu.names", "net.links", "nccl.settings"),
     observe=observe,
     accept=Empty("ACTIVE"),
     applies=(RDMA,),
