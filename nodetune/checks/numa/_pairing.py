@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nodetune.api import FactAbsentError, FactsView
-from nodetune.checks.shared.rdma_ports import Ports, for_gpus
+from nodetune.checks.shared.rdma_ports import for_gpus
 
 SWITCH = "same PCIe switch"
 NODE = "same NUMA node"
@@ -20,10 +20,13 @@ ANOTHER_PROCESSOR = 20
 def nearest(facts: FactsView) -> dict[str, str]:
     """Return the location of the nearest RDMA card for the BDF of each GPU, if there are enough cards to compare."""
     devices = facts["pci.devices"]
-    addresses = {port["bdf"] for port in _for_gpus(facts["rdma.ports"]) if port.get("bdf")}
+    found = facts["rdma.ports"]
+    if not for_gpus(found) and all(port["link_layer"] == "Ethernet" for port in found.values()):
+        raise FactAbsentError("no RDMA card for GPUs: slower Ethernet is for the front end")
+    addresses = {port["bdf"] for port in found.values() if port.get("bdf")}
     cards = [devices[bdf] for bdf in sorted(addresses) if bdf in devices]
     if not cards:
-        raise FactAbsentError("no RDMA card for GPUs on the PCI bus")
+        raise FactAbsentError("no RDMA card on the PCI bus")
     one_node = facts.get("numa.node_count", 1) < 2
     gpus = {gpu: devices[gpu] for gpu in facts["pci.gpus"] if gpu in devices}
     slots = {bdf.rpartition(".")[0] for bdf in addresses}
@@ -32,12 +35,6 @@ def nearest(facts: FactsView) -> dict[str, str]:
     near = _parts(facts.readable("numa.distances", {}))
     ports, nodes = {_root_port(card) for card in cards}, {card.get("numa_node", -1) for card in cards}
     return {bdf: _location(gpu, ports, nodes, one_node, near) for bdf, gpu in gpus.items()}
-
-
-def _for_gpus(ports: Ports) -> list[dict[str, Any]]:
-    """Return the ports of cards for GPUs: InfiniBand, and models of which a port is fast. Slow Ethernet is a front end."""
-    models = {port["model"] for port in for_gpus(ports).values()}
-    return [port for port in ports.values() if port["link_layer"] == "InfiniBand" or port["model"] in models]
 
 
 def _parts(distances: Mapping[str, list[int]]) -> dict[int, set[int]]:
