@@ -62,9 +62,9 @@ def _named(facts: FactsView, ports: Ports) -> Ports:
 
 def _works_without(facts: FactsView, ports: Ports) -> bool:
     """Return whether this is a workstation with a link up on another card."""
-    desk = [bool(FOR_DESKS.search(name) or SMALL_SUPERCHIP.search(name)) for name in readable_names(facts)]
+    small = [bool(FOR_DESKS.search(name) or SMALL_SUPERCHIP.search(name)) for name in readable_names(facts)]
     others = in_use(facts.readable("net.links", {})).keys() - {port["netdev"] for port in ports.values()}
-    return bool(desk) and all(desk) and bool(others)
+    return bool(small) and all(small) and bool(others)
 
 
 def _no_signal(port: dict[str, Any]) -> bool:
