@@ -2,7 +2,7 @@
 
 import re
 
-PREFIXES = ("NVRM", "nvidia-nv")
+PREFIXES = ("NVRM", "nvidia-nv", "nvidia: probe of ", "nvidia ")
 XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)(?: GPU-[^)]*)?\): (\d{1,4})(?:, ?(.*))?$")
 """On a GPU with MIG, the GPU and compute instance follow the address: `(PCI:0000:3b:00 GPU-I:05 GPU-CI:00)`.
 
@@ -21,6 +21,19 @@ WITHOUT_XID = re.compile(
     r"GPU marked for reset|RmInitAdapter failed|GPU is probably locked)"
 )
 """Lines without an Xid: dead GPU firmware, a driver that refuses work before a reset, a GPU that does not start or hangs."""
+NOT_TAKEN = re.compile(
+    r"NVRM: [^\[,]*?(?P<invalid>BAR\d is \d+M @ 0x\w+ \(PCI:)" + BDF + "|"
+    r"nvidia(?:: probe of | )" + BDF + r"\.\d(?:: probe with driver nvidia)? failed with error -\d+"
+)
+"""The driver refuses a GPU while it loads. The line about its address space comes first, as a record of its own or the end of one.
+
+`The NVIDIA probe routine failed for 1 device(s)` follows and names no GPU.
+"""
+NOT_SUPPORTED = re.compile(
+    r"NVRM: (?:The NVIDIA GPU " + BDF + r")?[^\[,]*"
+    r"(?:installed in this system is not supported by (?:open|the)|not supported by open nvidia\.ko)"
+)
+"""On some kernels a record of its own, after the one that names the GPU."""
 LOAD_BEGINS = re.compile(r"nvidia-nvlink: Nvlink Core is being initialized")
 MODULE_LOADED = re.compile(r"NVRM: loading NVIDIA UNIX")
 """The driver logs this after its first messages about the GPUs, which belong to the same load."""
@@ -29,7 +42,17 @@ MODULE_LOADED = re.compile(r"NVRM: loading NVIDIA UNIX")
 def kind(text):
     """Return the kind of event in a line, the same for all its lines; None if there is none."""
     if text.startswith(PREFIXES):
-        for pattern in (XID, SXID, NAMED, FALLEN, WITHOUT_XID, LOAD_BEGINS, MODULE_LOADED):
+        for pattern in (
+            XID,
+            SXID,
+            NAMED,
+            FALLEN,
+            WITHOUT_XID,
+            NOT_TAKEN,
+            NOT_SUPPORTED,
+            LOAD_BEGINS,
+            MODULE_LOADED,
+        ):
             found = pattern.match(text)
             if found:
                 return (pattern,) + found.groups()[:2]

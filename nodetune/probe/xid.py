@@ -12,7 +12,18 @@ import re
 
 from nodetune.onhost.xid_text import CAUSE, LINK_5
 from . import kernel_log, read
-from .nvidia_lines import FALLEN, LOAD_BEGINS, MODULE_LOADED, NAMED, PREFIXES, SXID, WITHOUT_XID, XID
+from .nvidia_lines import (
+    FALLEN,
+    LOAD_BEGINS,
+    MODULE_LOADED,
+    NAMED,
+    NOT_SUPPORTED,
+    NOT_TAKEN,
+    PREFIXES,
+    SXID,
+    WITHOUT_XID,
+    XID,
+)
 
 RECOVERED = re.compile(r"recovery action changed from .* to 0x0 ")
 RECOVERY_ACTION_CHANGED = 154
@@ -88,6 +99,19 @@ def _note(found, seconds, text, named, fates):
         bdf = reset.group(1) or reset.group(3)
         bdf = _bdf(bdf) if bdf else ""
         _count(found["reset_required"], (bdf, reset.group(2)), seconds, text, bdf=bdf)
+    else:
+        _note_refused(found["reset_required"], seconds, text, named)
+
+
+def _note_refused(records, seconds, text, named):
+    """Record a GPU that the driver does not take while it loads; a text of several lines is cut before its advice."""
+    refused, unsupported = NOT_TAKEN.match(text), NOT_SUPPORTED.match(text)
+    if refused:
+        bdf = _bdf(refused.group(2) or refused.group(3))
+        _count(records, (bdf, "invalid" if refused.group("invalid") else "refused"), seconds, text, bdf=bdf)
+    elif unsupported and (unsupported.group(1) or named):
+        bdf = _bdf(unsupported.group(1) or named)
+        _count(records, (bdf, "not supported"), seconds, text, bdf=bdf)
 
 
 def _note_xid(found, seconds, bdf, number, said, fates):

@@ -1,15 +1,17 @@
-"""The driver refuses work on a GPU before a reset, or the GPU or its firmware does not start.
+"""The driver refuses a GPU or work on it before a reset, or the GPU or its firmware does not start.
 
 Why it matters: The driver logs this without an Xid, or after the log lost it: it answers calls with "reset required"
 (NV_ERR_RESET_REQUIRED) or marks the GPU for one, it no longer prints each timeout of the GPU's firmware (GSP), or the
 firmware or the whole GPU did not start (RmInitAdapter failed).
 New programs fail on the GPU although nvidia-smi may still list it. The check counts the last day, because the log does
-not show when a GPU was reset.
+not show when a GPU was reset. It also reports a GPU that the driver did not take when it was loaded, and that still has
+no driver.
 Healthy exception: The GPU was reset since, or the driver was loaded again: it needs no recovery action now, or it
-answers after it failed to start.
-Confirm manually: journalctl -k -b | grep -E 'NV_ERR_RESET_REQUIRED|GSP|marked for reset|RmInitAdapter'; nvidia-smi -q | grep -i 'recovery action'
+answers after it failed to start. A virtual machine or another driver has the GPU that the driver did not take.
+Confirm manually: journalctl -k -b | grep -E 'NV_ERR_RESET_REQUIRED|GSP|marked for reset|RmInitAdapter|BAR|probe'; nvidia-smi -q | grep -i 'recovery action'
 Side effects of the fix: A GPU reset ends every program on the GPU.
-Sources: https://github.com/NVIDIA/open-gpu-kernel-modules (kernel_gsp.c, alloc_free.c: PDB_PROP_GPU_IN_FATAL_ERROR; osinit.c: RmInitAdapter) ;
+Sources: https://github.com/NVIDIA/open-gpu-kernel-modules (kernel_gsp.c, alloc_free.c: PDB_PROP_GPU_IN_FATAL_ERROR; osinit.c: RmInitAdapter; nv-pci.c: BAR) ;
+https://github.com/NVIDIA/gpu-operator/issues/492 ;
 https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html (Xid 119, 120)
 """
 
@@ -19,7 +21,14 @@ import re
 
 from nodetune.api import Check, Empty, FactsView, repair
 from nodetune.checks.shared.kernel_events import UPTIME
-from nodetune.checks.shared.xid_recovery import STARTS_NOT, UNNAMED, require_gpu, without_xid
+from nodetune.checks.shared.xid_recovery import (
+    NOT_SUPPORTED,
+    STARTS_NOT,
+    UNNAMED,
+    require_gpu,
+    without_driver,
+    without_xid,
+)
 
 REASONS = {
     "NV_ERR_RESET_REQUIRED": "reset required (NV_ERR_RESET_REQUIRED)",
@@ -28,6 +37,10 @@ REASONS = {
     "GSP(-RM| core) unresponsive": "GSP does not answer",
     "boot attempts exceeded": "GSP does not start",
     STARTS_NOT: "the GPU does not start (RmInitAdapter failed)",
+}
+NOT_TAKEN = {
+    r"(BAR\d is \d+M)": "the GPU got no address space",
+    r"probe.* failed with error": "the driver did not take the GPU",
 }
 
 
@@ -38,11 +51,26 @@ def observe(facts: FactsView) -> dict[str, str] | list[str]:
         reasons = {words for pattern, words in REASONS.items() if re.search(pattern, event["text"])}
         if reasons:
             found.setdefault(event["bdf"] or UNNAMED, set()).update(reasons)
+    for bdf, reason in _not_taken(facts).items():
+        found.setdefault(bdf, set()).add(reason)
     return {bdf: ", ".join(sorted(reasons)) for bdf, reasons in found.items()} or []
 
 
+def _not_taken(facts: FactsView) -> dict[str, str]:
+    """Return GPU → why the driver did not take it, without GPUs that it does not support: gpu-unsupported reports these."""
+    events = without_driver(facts)
+    unsupported = {event["bdf"] for event in events if re.search(NOT_SUPPORTED, event["text"])}
+    found: dict[str, str] = {}
+    for pattern, words in NOT_TAKEN.items():  # the cause first
+        for event in events:
+            cause = re.search(pattern, event["text"])
+            if cause and event["bdf"] not in unsupported:
+                found.setdefault(event["bdf"], " ".join([words, *(f"({part})" for part in cause.groups())]))
+    return found
+
+
 CHECK = Check(
-    needs=("xid.reset_required", UPTIME, "gpu.recovery_action", "gpu.access", "gpu.bdf", "pci.gpus"),
+    needs=("xid.reset_required", UPTIME, "gpu.recovery_action", "gpu.access", "gpu.bdf", "pci.gpus", "pci.devices"),
     observe=observe,
     accept=Empty("no work refused since the last reset"),
     remedy=repair(

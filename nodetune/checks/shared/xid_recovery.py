@@ -27,6 +27,7 @@ LOST, CONTAINED, UNCONTAINED = 79, 94, 95
 MEMORY_ERRORS = (48, 171, 172)
 FATAL_TIMEOUTS = 3
 STARTS_NOT = "RmInitAdapter failed"
+NOT_SUPPORTED = "not supported by (?:open|the)"
 UNNAMED = "GPU not named"
 DAY = 86400
 BURST = 60
@@ -153,3 +154,17 @@ def without_xid(facts: FactsView) -> list[dict[str, Any]]:
         return event["time"] <= since or started or (event["bdf"] in sound if event["bdf"] else all_sound)
 
     return [event for event in facts["xid.reset_required"] if not over(event)]
+
+
+def without_driver(facts: FactsView) -> list[dict[str, Any]]:
+    """Return the lines about GPUs that have no driver now: neither NVIDIA's nor that of a passed-through GPU.
+
+    The age of such a line does not matter. On a vGPU host, the driver takes no virtual function.
+    """
+    devices = facts.readable("pci.devices", {})
+    bare = {
+        bdf
+        for bdf in facts.readable("pci.gpus", ())
+        if bdf in devices and devices[bdf]["driver"] is None and not devices[bdf].get("virtual_function")
+    }
+    return [event for event in facts["xid.reset_required"] if event["bdf"] in bare]

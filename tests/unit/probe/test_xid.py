@@ -279,3 +279,47 @@ def test_without_permission_it_says_what_it_needs(tree, collect, monkeypatch):
 def test_properties_of_a_record_are_not_messages():
     data = b"4,1,1000000,-;NVRM: hello\n SUBSYSTEM=pci\n DEVICE=+pci:0000:3b:00.0\n"
     assert list(kernel_log._records(data)) == [(1, 1.0, "NVRM: hello")]
+
+
+BAR = "NVRM: BAR1 is 0M @ 0x0 (PCI:0000:61:00.0)"
+REGION = "NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:"
+GSP = "NVRM: installed in this system is not supported by open"
+
+
+@pytest.mark.parametrize(
+    ("lines", "texts"),
+    [
+        (("nvidia: probe of 0000:61:00.0 failed with error -1",), ["probe of 0000:61:00.0 failed"]),
+        (("nvidia 0000:61:00.0: probe with driver nvidia failed with error -1",), ["probe with driver nvidia failed"]),
+        ((REGION, BAR), ["BAR1 is 0M"]),
+        ((REGION + r"\x0a" + BAR, "nvidia: probe of 0000:61:00.0 failed with error -1"), ["BAR1 is 0M", "probe of"]),
+        (("NVRM: The NVIDIA GPU 0000:61:00.0 (PCI ID: 10de:1b82)", GSP), ["not supported by open"]),
+        ((r"NVRM: The NVIDIA GPU 0000:61:00.0 (PCI ID: 10de:1b82)\x0a" + GSP,), ["not supported by open"]),
+    ],
+)
+def test_a_gpu_that_the_driver_does_not_take_is_told(events, lines, texts):
+    begin = "nvidia-nvlink: Nvlink Core is being initialized, major device number 511"
+    found = events(begin, *lines, "NVRM: loading NVIDIA UNIX Open Kernel Module")["xid.reset_required"]["value"]
+    assert [each["bdf"] for each in found] == ["0000:61:00.0"] * len(texts)
+    assert all(words in each["text"] for words, each in zip(texts, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "nvidia: probe of x[4711]: segfault at 0 ip 00007f0000401136 sp 00007ffd1c7f2b50 error 4 in x[401000+1000]",
+        "NVRM: x[4711]: segfault at 0 ip 0 sp 0 error 4 in BAR1 is 0M @ 0x0 (PCI:0000:61:00.0)[401000+1000]",
+        "nvidia 0000:1b:00.0: vgaarb: changed VGA decodes: olddecodes=none,decodes=none:owns=none",
+        "NVRM: The NVIDIA probe routine failed for 1 device(s).",
+        GSP,
+    ],
+)
+def test_a_line_that_names_no_refused_gpu_is_no_event(events, line):
+    assert events(line)["xid.reset_required"]["value"] == []
+
+
+def test_a_gpu_that_the_driver_takes_when_loaded_again_is_not_refused(events):
+    begin = "nvidia-nvlink: Nvlink Core is being initialized, major device number 511"
+    loaded = "NVRM: loading NVIDIA UNIX Open Kernel Module"
+    found = events(begin, "nvidia: probe of 0000:61:00.0 failed with error -1", loaded, begin, loaded)
+    assert found["xid.reset_required"]["value"] == []
