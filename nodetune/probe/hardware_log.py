@@ -40,11 +40,15 @@ LOCKUP = re.compile(
 )
 
 FOUND = re.compile(r"pci (" + BDF + r"): \[\w{4}:\w{4}\] type \w+ class 0x(\w{4})")
-BRIDGE = re.compile(r"pci (" + BDF + r"): +PCI bridge to \[bus (\w\w)")
+BRIDGE = re.compile(r"pci (" + BDF + r"): +PCI bridge to \[bus (\w\w)(?:-(\w\w))?")
 PORT = r"(?:pcieport|pciehp|dpc) (" + BDF + r")(?::pcie\w+)?: (?:pciehp: |DPC:? )?"
 """Before Linux 4.19, the services of a port had devices of their own, such as pciehp 0000:89:02.0:pcie004."""
 CUT_OFF = re.compile(PORT + r"(containment event, status:0x\w+)")
 GONE = re.compile(PORT + r"(Slot\([^)]*\): Card not present)")
+LINK_DOWN = re.compile(r"pcieport (" + BDF + r"): pciehp: (Slot\([^)]*\): Link Down)$")
+"""Since Linux 4.19, only of a slot that nobody switched off. The kernel removes the device, and it adds one that is still there."""
+NOT_BACK = re.compile(PORT + r"(Slot\([^)]*\): (?:No link|Cannot train link: status 0x\w+|No device found))")
+"""The end of an attempt to add the device again. An empty slot logs it, too, so it counts only where a device was before."""
 BACK = re.compile(PORT + r"Slot\([^)]*\): (?:Card present|Link Up)")
 RECOVERED = re.compile(
     r"pcieport (" + BDF + r"): (?:AER: device recovery successful|pciehp: Slot\([^)]*\): Link Down/Up ignored)"
@@ -75,26 +79,40 @@ def ports(found):
 
     `below` are the devices that the kernel had found below the port: their address → the first half of their class.
     """
-    events, classes, buses = {}, {}, {}
+    events, classes, buses, lost = {}, {}, {}, set()
     for seconds, text in found:
         if text.startswith("pci "):
             device, bridge = FOUND.match(text), BRIDGE.match(text)
             if device:
                 classes[device.group(1)] = device.group(2)
             elif bridge:
-                buses[bridge.group(1)] = "{}:{}:".format(bridge.group(1)[:-8], bridge.group(2))
+                buses[bridge.group(1)] = bridge.group(2), bridge.group(3) or bridge.group(2)
         elif text.startswith(("pcieport ", "pciehp ", "dpc ")):
-            for kind, pattern in (("cut off", CUT_OFF), ("gone", GONE)):
+            for kind, pattern in (("cut off", CUT_OFF), ("gone", GONE), ("gone", LINK_DOWN), ("gone", NOT_BACK)):
                 match = pattern.match(text)
-                if match:
-                    port, bus = match.group(1), buses.get(match.group(1), "no bus")
-                    below = {address: found_as for address, found_as in classes.items() if address.startswith(bus)}
-                    about = {"kind": kind, "text": match.group(2), "below": below}
+                if match and (pattern is not NOT_BACK or match.group(1) in lost):
+                    port = match.group(1)
+                    about = {"kind": kind, "text": match.group(2), "below": _below(port, buses, classes)}
+                    if kind == "gone":
+                        lost.add(port)
+                        events.pop((port, kind), None)  # one loss has several lines
                     _count(events, (port, kind), seconds, about)
             back, recovered = BACK.match(text), RECOVERED.match(text)
             if back or recovered:
                 _forget(events, (back or recovered).group(1), ("cut off", "gone") if back else ("cut off",))
     return _by_device(events)
+
+
+def _below(port, buses, classes):
+    """Return the devices on the buses below a port: also those behind a switch or in a dock."""
+    if port not in buses:
+        return {}
+    domain, (first, last) = port[:-8], buses[port]
+    return {
+        address: found_as
+        for address, found_as in classes.items()
+        if address[:-8] == domain and first <= address[-7:-5] <= last
+    }
 
 
 def lockups(found):

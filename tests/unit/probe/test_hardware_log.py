@@ -9,6 +9,9 @@ FAILED = "mlx5_core 0000:41:00.0: poll_health:852:(pid 0): device's health compr
 RECOVERED = "mlx5_core 0000:41:00.0: mlx5_health_try_recover:335:(pid 9): health recovery succeeded"
 DPC = "pcieport 0000:30:03.0: DPC: containment event, status:0x0005 source:0x3400"
 GONE = "pcieport 0000:89:02.0: pciehp: Slot(400): Card not present"
+LINK_DOWN = "pcieport 0000:89:02.0: pciehp: Slot(400): Link Down"
+BACK = "pcieport 0000:89:02.0: pciehp: Slot(400): Link Up"
+NO_LINK = "pcieport 0000:89:02.0: pciehp: Slot(400): No link"
 NIC_LINES = {
     FAILED: ("0000:41:00.0", "failed"),
     "mlx5_core 0000:d2:00.0: poll_health:825: device's health compromised - reached miss count.": (
@@ -141,6 +144,7 @@ def test_a_locked_cpu_is_told_with_its_number(logged, line, cpu, seconds):
         (GONE, "0000:89:02.0", "gone"),
         ("dpc 0000:10:01.2:pcie010: DPC containment event, status:0x1f01 source:0x0000", "0000:10:01.2", "cut off"),
         ("pciehp 0000:89:02.0:pcie004: Slot(400): Card not present", "0000:89:02.0", "gone"),
+        (LINK_DOWN, "0000:89:02.0", "gone"),
     ],
 )
 def test_a_port_that_lost_its_device_is_told(logged, line, port, kind):
@@ -166,7 +170,10 @@ def test_what_was_below_a_port_is_told_with_it(logged):
         (DPC, "pcieport 0000:30:03.0: pciehp: Slot(272): Link Down/Up ignored (recovered by DPC)"),
         (GONE, "pcieport 0000:89:02.0: pciehp: Slot(400): Card present"),
         ("pcieport 0003:00:00.0: pciehp: Slot(31): Powering off due to button press",),
-        ("pcieport 0000:89:02.0: pciehp: Slot(400): Link Down",),
+        (LINK_DOWN, "pcieport 0000:89:02.0: pciehp: Slot(400): Card present"),
+        (LINK_DOWN, BACK, NO_LINK, BACK),
+        ("pciehp 0000:89:02.0:pcie004: Slot(400): Link Down",),  # before 4.19, also of a slot that was switched off
+        (BACK, NO_LINK),  # nothing was there before
     ],
 )
 def test_a_device_that_recovered_or_came_back_is_not_lost(logged, lines):
@@ -175,3 +182,27 @@ def test_a_device_that_recovered_or_came_back_is_not_lost(logged, lines):
 
 def test_a_device_that_did_not_recover_is_lost(logged):
     assert len(logged(DPC, "pcieport 0000:30:03.0: AER: device recovery failed")["kernel_log.pcie_ports"]) == 1
+
+
+@pytest.mark.parametrize("end", ["No link", "Cannot train link: status 0x2000", "No device found"])
+def test_a_device_that_the_kernel_cannot_add_again_is_lost(logged, end):
+    failed = f"pcieport 0000:89:02.0: pciehp: Slot(400): {end}"
+    (found,) = logged(LINK_DOWN, BACK, failed)["kernel_log.pcie_ports"]["0000:89:02.0"]
+    assert (found["kind"], found["text"]) == ("gone", f"Slot(400): {end}")
+
+
+def test_two_lines_about_one_loss_are_one_event(logged):
+    (found,) = logged(LINK_DOWN, GONE)["kernel_log.pcie_ports"]["0000:89:02.0"]
+    assert (found["text"], found["times"]) == ("Slot(400): Card not present", 1)
+
+
+def test_what_was_behind_a_switch_or_in_a_dock_is_told_with_the_port(logged):
+    found = logged(
+        "pci 0000:00:07.0: PCI bridge to [bus 03-2c]",
+        "pci 0000:2b:00.0: [8086:15f0] type 00 class 0x0c0330",
+        "pci 0000:03:00.0: [8086:1576] type 01 class 0x060400",
+        "pci 0000:2d:00.0: [10de:2330] type 00 class 0x030200",
+        "pci 0001:03:00.0: [10de:2330] type 00 class 0x030200",
+        "pcieport 0000:00:07.0: pciehp: Slot(3): Card not present",
+    )["kernel_log.pcie_ports"]
+    assert found["0000:00:07.0"][0]["below"] == {"0000:2b:00.0": "0c03", "0000:03:00.0": "0604"}
