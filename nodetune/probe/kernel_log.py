@@ -30,6 +30,16 @@ OOM = re.compile(r"Out of memory(?: \(oom_kill_allocating_task\))?: Kill(?:ed)? 
 """The kernel logs `Memory cgroup out of memory` if only a job's own limit was reached."""
 CONSTRAINT = re.compile(r"oom-kill:constraint=CONSTRAINT_(\w+)")
 HUNG = re.compile(r"INFO: task ([^\[]{1,60}:\d+) (?:<[^\[]*> )?blocked (?:in I/O wait )?for more than (\d+) seconds")
+STALLED = re.compile(r"(?:rcu: )?INFO: rcu_\w+ (?:(self-detected) stall on CPU|detected stalls on CPUs/tasks)")
+STALLED_CPU = re.compile(r"(?:rcu: )?(?:\s|\\x09)*(\d+)-[^:\s]{3,5}: \(")
+OOPS_CAUSE = re.compile(
+    r"BUG: (?:kernel NULL pointer dereference, address: \w+|unable to handle (?:kernel [\w ]+ at|page fault for address:) \w+)"
+    r"|kernel BUG at [^\s\[,]+:\d+!|Unable to handle kernel [\w ]+ at virtual address \w+"
+)
+OOPS = re.compile(
+    r"(?:Oops: |Internal error: )?([A-Z]?[a-z][^\[,:]{1,50}(?:, (?:probably|maybe) for [\w -]{1,40} 0x\w+)?): \w{1,16} \[#\d+\]"
+)
+"""The kernel counts its oopses in `[#1]`. The line before names the cause of most. WARNING and `traps:` are something else."""
 MACHINE_CHECK = re.compile(
     r"mce: \[Hardware Error\]: CPU (\d+): Machine Check(?: Exception)?: \w+ Bank (\d+): (\w{16})$"
 )
@@ -41,6 +51,16 @@ DECODED = re.compile(
 FIRMWARE_SEVERITY = re.compile(r"\{(\d+)\}\[Hardware Error\]: event severity: (\w+)")
 FIRMWARE_SECTION = re.compile(r"\{(\d+)\}\[Hardware Error\]:\s+section[_ ]type: (.+)$")
 """Errors that the firmware reports. Those of an earlier boot (BERT) have no number in braces."""
+CONSUMED = re.compile(r"mce: Uncorrected hardware memory error in user-access at ([0-9a-f]+)")
+POISONED = re.compile(
+    r"Memory failure: 0x([0-9a-f]+): (?:Sending SIGBUS to|Killing) .{1,32} due to hardware memory corruption"
+)
+INJECTED = re.compile(r"Injecting memory failure (?:at|for) (?:pfn|page) 0x([0-9a-f]+)")
+"""A program used memory that had lost its data: the byte's address, and the number of its page (4 KiB).
+
+Tests log the same about a page, after they log that they inject the error. The kernel ends no program for a page that it
+takes out of use softly. `MCE: Killing` also comes from pages that are poisoned on purpose (userfaultfd).
+"""
 JOURNAL = re.compile(r"\[\s*(\d+\.\d+)\] \S+ kernel: (.*)$")
 EDAC = re.compile(r"(EDAC (?:MC\d+: (?:UE page 0x|(?:[1-9]\d* )?UE (?:[^\[:]* )?on )|DEVICE\d+: UE: )[^(]*)")
 NVME = re.compile(
@@ -97,10 +117,53 @@ def hung_tasks(found):
             yield {"time": seconds, "task": hung.group(1)[:64], "seconds": int(hung.group(2))}
 
 
+def rcu_stalls(found):
+    """Yield the stalls of CPUs that held up the kernel's read-copy-update; `cpu` is null if the log does not name it.
+
+    A stall that no CPU detected itself, and for which none is named, may be that of a task that did not get a CPU.
+    """
+    stall = None
+    for seconds, text in found:
+        named = STALLED_CPU.match(text) if stall else None
+        if named:
+            yield {"time": stall["time"], "cpu": int(named.group(1))}
+            stall = None
+            continue
+        begins = STALLED.match(text)
+        if begins:
+            if stall and stall["itself"]:
+                yield {"time": stall["time"], "cpu": None}
+            stall = {"time": seconds, "itself": begins.group(1) is not None}
+    if stall and stall["itself"]:
+        yield {"time": stall["time"], "cpu": None}
+
+
+def oopses(found):
+    """Yield the faults of the kernel itself that it survived (oops), each once, by its cause if the log names it."""
+    cause = None
+    for seconds, text in found:
+        caused, counted = OOPS_CAUSE.match(text), OOPS.match(text)
+        if not caused and not counted:
+            continue
+        if cause and caused:
+            yield cause
+        event = {"time": seconds, "text": (caused.group() if caused else counted.group(1))[:120]}
+        if caused:
+            cause = event
+        else:
+            yield cause or event
+            cause = None
+    if cause:
+        yield cause
+
+
 def machine_checks(found):
     """Yield the uncorrected hardware errors."""
-    severity = {}
+    severity, pages = {}, set()
     for seconds, text in found:
+        page = _lost_page(text, pages)
+        if page is not None:
+            yield {"time": seconds, "text": "memory at 0x{:x} lost its data while a program used it".format(page << 12)}
         memory = EDAC.match(text)
         if memory:
             yield {"time": seconds, "text": memory.group(1).strip()[:120]}
@@ -116,6 +179,21 @@ def machine_checks(found):
             severity[told.group(1)] = told.group(2)
         elif section and severity.get(section.group(1)) in ("recoverable", "fatal"):
             yield {"time": seconds, "text": "{} ({})".format(section.group(2)[:64], severity[section.group(1)])}
+
+
+def _lost_page(text, known):
+    """Return the number of a page that a program used after it had lost its data, once; None for any other line."""
+    injected = INJECTED.match(text)
+    if injected:
+        known.add(int(injected.group(1), 16))
+    consumed, poisoned = CONSUMED.match(text), POISONED.match(text)
+    if not consumed and not poisoned:
+        return None
+    page = int(consumed.group(1), 16) >> 12 if consumed else int(poisoned.group(1), 16)
+    if page in known:
+        return None
+    known.add(page)
+    return page
 
 
 def nvme(found):
@@ -151,6 +229,8 @@ FACTS = {
     "nics": hardware_log.nics,
     "pcie_ports": hardware_log.ports,
     "lockups": hardware_log.lockups,
+    "rcu_stalls": rcu_stalls,
+    "oopses": oopses,
 }
 
 

@@ -1,12 +1,12 @@
 """A CPU was stuck in the kernel.
 
 Why it matters: For 20 seconds or more, the CPU ran nothing but one piece of the kernel (soft lockup), or did not even take
-interrupts (hard lockup). Every rank of a job waits for the process on that CPU. Usual causes are a driver that waits for a
+interrupts (hard lockup), or it held up the whole kernel's housekeeping (RCU stall). Every rank of a job waits for the process on that CPU. Usual causes are a driver that waits for a
 device that does not answer, a bug, or a hypervisor that gave the CPU to others. The check counts the last week of this
 boot.
-Confirm manually: journalctl -k -b | grep -A30 -E 'soft lockup|hard LOCKUP'
+Confirm manually: journalctl -k -b | grep -A30 -E 'soft lockup|hard LOCKUP|detected stall'
 Side effects of the fix: None: it only reports.
-Sources: https://docs.kernel.org/admin-guide/lockup-watchdogs.html ;
+Sources: https://docs.kernel.org/admin-guide/lockup-watchdogs.html ; https://docs.kernel.org/RCU/stallwarn.html ;
 https://github.com/torvalds/linux (kernel/watchdog.c) ; https://github.com/NVIDIA/NVSentinel/issues/1334
 """
 
@@ -17,12 +17,20 @@ from collections import defaultdict
 from nodetune.api import Check, Empty, FactsView, manual
 from nodetune.checks.shared.kernel_events import UPTIME, recent, times
 
+UNNAMED = "CPU not named"
+
 
 def observe(facts: FactsView) -> dict[str, str] | str:
     of = defaultdict(list)
     for each in recent(facts, "kernel_log.lockups"):
         of[each["cpu"]].append(each)
-    return {f"CPU{number}": times(mine, _text(mine[-1]["seconds"])) for number, mine in sorted(of.items())} or ""
+    locked = {f"CPU{number}": times(mine, _text(mine[-1]["seconds"])) for number, mine in sorted(of.items())}
+    if facts.readable("kernel_log.rcu_stalls") is None:  # facts of an earlier version
+        return locked or ""
+    stalled = defaultdict(list)
+    for each in recent(facts, "kernel_log.rcu_stalls"):
+        stalled[UNNAMED if each["cpu"] is None else f"CPU{each['cpu']}"].append(each)
+    return {**{cpu: times(mine, "held up RCU") for cpu, mine in stalled.items()}, **locked} or ""
 
 
 def _text(seconds: int | None) -> str:
@@ -30,7 +38,7 @@ def _text(seconds: int | None) -> str:
 
 
 CHECK = Check(
-    needs=("kernel_log.lockups", UPTIME),
+    needs=("kernel_log.lockups", "kernel_log.rcu_stalls", UPTIME),
     observe=observe,
     accept=Empty("no lockup"),
     remedy=manual(

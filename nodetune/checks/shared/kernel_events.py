@@ -25,6 +25,14 @@ def recent(facts: FactsView, name: str) -> list[Mapping[str, Any]]:
     return [event for event in aged if event["age"] < RECENT]
 
 
+def of_boot(facts: FactsView, name: str) -> str:
+    """Return the first event of this boot, how many there were and when the last one was; empty without events."""
+    events = facts[name]
+    uptime = facts.readable(UPTIME)
+    aged = [{**event, "age": None if uptime is None else max(0.0, uptime - event["time"])} for event in events]
+    return times(aged, events[0]["text"]) if events else ""
+
+
 def of_devices(facts: FactsView, name: str, within: float = inf) -> list[dict[str, Any]]:
     """Return the events of all devices, each with its `device` and `age`: of this boot, or of the last `within` seconds."""
     uptime = facts.readable(UPTIME)

@@ -111,6 +111,114 @@ def test_uncorrected_errors_of_edac_are_told_with_the_module(logged):
     assert [each["text"] for each in found] == [uncorrected]
 
 
+USED = "Memory failure: 0x8c53ae: Sending SIGBUS to landscape-sysin:8540 due to hardware memory corruption"
+RECOVERED = "Memory failure: 0x8c53ae: recovery action for dirty LRU page: Recovered"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("mce: Uncorrected hardware memory error in user-access at 8c53aee80", USED, RECOVERED),
+        (USED, USED),
+        (USED.replace("Sending SIGBUS to", "Killing"),),  # before Linux 5.3
+    ],
+)
+def test_memory_that_lost_its_data_while_a_program_used_it_is_told_once(logged, lines):
+    (found,) = logged(*lines)["kernel_log.machine_checks"]
+    assert found["text"] == "memory at 0x8c53ae000 lost its data while a program used it"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("Injecting memory failure for pfn 0x8c53ae at process virtual address 0x7f00", USED, RECOVERED),
+        ("Injecting memory failure at pfn 0x8c53ae", USED),
+        ("Soft offlining pfn 0x8c53ae at process virtual address 0x7f00", "soft_offline: 0x8c53ae: page migrated"),
+        (RECOVERED,),
+        ("MCE: Killing uffd-unit-tests:1321817 due to hardware memory corruption fault at 4631e000",),
+    ],
+)
+def test_memory_that_a_test_or_an_administrator_takes_out_of_use_is_no_fault(logged, lines):
+    assert logged(*lines)["kernel_log.machine_checks"] == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "cpus"),
+    [
+        (("rcu: INFO: rcu_preempt self-detected stall on CPU",), [None]),
+        (
+            (
+                "rcu: INFO: rcu_sched self-detected stall on CPU",
+                r"rcu: \x0924-....: (14837 ticks this GP) idle=521c/1/0x4 softirq=230597/230597 fqs=2489",
+                r"rcu: \x09(t=15004 jiffies g=26003221 q=211022 ncpus=96)",
+            ),
+            [24],
+        ),
+        (("rcu: INFO: rcu_sched detected stalls on CPUs/tasks:", "rcu: \t3-...0: (1 GPs behind) idle=b23c"), [3]),
+        (("INFO: rcu_sched self-detected stall on CPU", "\t3-...: (1 GPs behind) idle=b23c"), [3]),
+        # a task that did not get a CPU
+        (("rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:", "rcu: \tTasks blocked on level-0 rcu_node: P7"), []),
+        (("rcu: rcu_preempt kthread starved for 20964 jiffies!",), []),
+    ],
+)
+def test_a_stall_of_a_cpu_is_told_with_its_number(logged, lines, cpus):
+    assert logged(*lines)["kernel_log.rcu_stalls"] == [{"time": 0.0, "cpu": cpu} for cpu in cpus]
+
+
+@pytest.mark.parametrize(
+    ("lines", "texts"),
+    [
+        (
+            (
+                "BUG: kernel NULL pointer dereference, address: 0000000000000008",
+                "#PF: supervisor read access in kernel mode",
+                "Oops: 0000 [#1] PREEMPT SMP NOPTI",
+                "general protection fault, probably for non-canonical address 0xdead000000000122: 0000 [#2] SMP NOPTI",
+            ),
+            [
+                "BUG: kernel NULL pointer dereference, address: 0000000000000008",
+                "general protection fault, probably for non-canonical address 0xdead000000000122",
+            ],
+        ),
+        (
+            ("BUG: unable to handle page fault for address: ffff8dfcc0003000", "Oops: Oops: 0002 [#1] SMP"),
+            ["BUG: unable to handle page fault for address: ffff8dfcc0003000"],
+        ),
+        (
+            ("BUG: unable to handle kernel paging request at ffff8dfcc0003000",),
+            ["BUG: unable to handle kernel paging request at ffff8dfcc0003000"],
+        ),
+        (("kernel BUG at mm/slub.c:4023!", "invalid opcode: 0000 [#1] SMP"), ["kernel BUG at mm/slub.c:4023!"]),
+        (("divide error: 0000 [#1] SMP NOPTI",), ["divide error"]),
+        (
+            (
+                "Unable to handle kernel NULL pointer dereference at virtual address 0000000000000020",
+                "Internal error: Oops: 0000000096000004 [#1] SMP",
+            ),
+            ["Unable to handle kernel NULL pointer dereference at virtual address 0000000000000020"],
+        ),
+        (("Internal error: Oops - BUG: 00000000f2000800 [#1] SMP",), ["Oops - BUG"]),
+    ],
+)
+def test_a_fault_of_the_kernel_is_told_once_by_its_cause(logged, lines, texts):
+    assert [each["text"] for each in logged(*lines)["kernel_log.oopses"]] == texts
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "traps: python3[4711] general protection fault ip:7f0000401136 sp:7ffd1c7f2b50 error:0 in libc.so.6[401000+1000]",
+        "WARNING: CPU: 3 PID: 4711 at mm/page_alloc.c:5544 __alloc_pages+0x2f1/0x330",
+        "BUG: workqueue lockup - pool cpus=3 node=0 flags=0x0 nice=0 stuck for 34s!",
+        "Oops[4711]: segfault at 0 ip 00007f0000401136 sp 00007ffd1c7f2b50 error 4 in x: 0000 [#1][401000+1000]",
+        "Oops: page allocation failure: order:0, mode:0xcc0(GFP_KERNEL), nodemask=(null),cpuset=x: 0000 [#1]",
+        "kernel BUG at x[4711]: segfault at 0 ip 0 sp 0 error 4 in a:1![401000+1000]",
+    ],
+)
+def test_a_fault_of_a_program_is_no_fault_of_the_kernel(logged, line):
+    assert logged(line)["kernel_log.oopses"] == []
+
+
 def test_an_xfs_that_shut_down_is_told_until_it_is_mounted_again(logged):
     found = logged(
         "XFS (dm-8): Corruption of in-memory data detected.  Shutting down filesystem",
