@@ -36,6 +36,8 @@ PARALLEL = (
 IN_MEMORY = ("/tmp", "/run", "/dev/shm")
 """tmpfs mounts that stop programs when they are full."""
 
+OSTREE = "/sysroot"
+
 ANSWERS = "answers"
 SILENT = "does not answer"
 
@@ -76,6 +78,9 @@ def mounts(content):
 
     A later mount hides an earlier one at the same place. Of several bind mounts of a file system, one is kept: the one
     that shows its root, else the first.
+
+    OSTree mounts the root disk read-only at /sysroot on purpose, and parts of it writable, such as /etc: the first of these
+    is kept, too. It alone shows whether the file system itself became read-only.
     """
     found, kept = {}, {}
     for line in content.splitlines():
@@ -94,7 +99,11 @@ def mounts(content):
         earlier = kept.get((seen["device"], seen["type"]))
         if earlier is None or (seen["root"] == "/" and found[earlier]["root"] != "/"):
             kept[seen["device"], seen["type"]] = place
-    return {place: found[place] for place in kept.values()}
+    places = list(kept.values())
+    if OSTREE in places:
+        same = [place for place in found if found[place]["device"] == found[OSTREE]["device"]]
+        places += [place for place in same if "rw" in found[place]["options"] and place not in places][:1]
+    return {place: found[place] for place in places}
 
 
 def _disk(seen):

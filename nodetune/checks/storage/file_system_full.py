@@ -3,14 +3,15 @@
 Why it matters: Daemons fail in odd ways when / or /var is full. Slurm drains the node or loses job states, containers
 do not start, and logs stop.
 Healthy exception: Scratch space may be full.
-Confirm manually: df -h / /tmp /var /run; df -i /
+Confirm manually: df -h / /tmp /var /run; df -i /; on OSTree hosts df -h /sysroot
 Side effects of the fix: Whatever is deleted is gone.
-Sources: https://man7.org/linux/man-pages/man1/df.1.html
+Sources: https://man7.org/linux/man-pages/man1/df.1.html ; https://github.com/ostreedev/ostree/pull/1767
 """
 
 from nodetune.api import AtMost, Check, FactsView, manual
 
-WATCHED = ("/", "/tmp", "/var", "/var/lib", "/var/log", "/var/tmp", "/run")
+WATCHED = ("/", "/tmp", "/var", "/var/lib", "/var/log", "/var/tmp", "/run", "/sysroot")
+"""On OSTree hosts, / is an image, and /sysroot shows the disk that /etc and /var are on."""
 
 
 def observe(facts: FactsView) -> dict[str, int]:

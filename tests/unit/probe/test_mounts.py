@@ -53,6 +53,23 @@ def test_of_bind_mounts_the_whole_file_system_is_kept():
     assert list(found) == ["/data"]
 
 
+def test_of_an_ostree_host_a_writable_part_of_the_root_disk_is_kept_too():
+    found = mounts.mounts(
+        "60 1 0:31 / / ro,relatime - overlay composefs ro\n"
+        "61 60 8:4 / /sysroot ro,relatime - ext4 /dev/sda4 ro\n"
+        "62 60 8:4 /ostree/deploy/x/deploy/abc.0/etc /etc rw,relatime - ext4 /dev/sda4 ro\n"
+        "63 60 8:4 /ostree/deploy/x/var /var rw,relatime - ext4 /dev/sda4 ro\n"
+        "64 60 8:3 / /boot ro - ext4 /dev/sda3 rw\n"
+    )
+    assert list(found) == ["/", "/sysroot", "/boot", "/etc"]
+    assert (found["/etc"]["options"][0], found["/etc"]["super_options"][0]) == ("rw", "ro")
+
+
+def test_of_another_file_system_mounted_read_only_no_writable_part_is_kept():
+    found = mounts.mounts("30 27 8:1 / /data ro - ext4 /dev/sda1 ro\n31 27 8:1 /sub /srv/x rw - ext4 /dev/sda1 ro\n")
+    assert list(found) == ["/data"]
+
+
 def test_a_later_mount_hides_an_earlier_one():
     found = mounts.mounts("30 27 8:1 / /data rw - ext4 /dev/sda1 rw\n31 27 8:2 / /data rw - xfs /dev/sda2 rw\n")
     assert found["/data"]["type"] == "xfs"
