@@ -58,8 +58,8 @@ POISONED = re.compile(
 INJECTED = re.compile(r"Injecting memory failure (?:at|for) (?:pfn|page) 0x([0-9a-f]+)")
 """A program used memory that had lost its data: the byte's address, and the number of its page (4 KiB).
 
-Tests log the same about a page, after they log that they inject the error. The kernel ends no program for a page that it
-takes out of use softly. `MCE: Killing` also comes from pages that are poisoned on purpose (userfaultfd).
+Tests log the same about a page, after they log that they inject the error. A page that the kernel offlines softly
+ends no program. `MCE: Killing` also comes from pages that are poisoned on purpose (userfaultfd).
 """
 JOURNAL = re.compile(r"\[\s*(\d+\.\d+)\] \S+ kernel: (.*)$")
 EDAC = re.compile(r"(EDAC (?:MC\d+: (?:UE page 0x|(?:[1-9]\d* )?UE (?:[^\[:]* )?on )|DEVICE\d+: UE: )[^(]*)")

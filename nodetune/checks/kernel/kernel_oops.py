@@ -9,16 +9,18 @@ Sources: https://github.com/kubernetes/node-problem-detector (kernel-monitor.jso
 https://docs.kernel.org/admin-guide/bug-hunting.html ; https://github.com/NVIDIA/open-gpu-kernel-modules/pull/647
 """
 
-from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, FactAbsentError, FactsView, manual
 from nodetune.checks.shared.kernel_events import UPTIME, of_boot
 
 
 def observe(facts: FactsView) -> str:
+    if facts.readable("kernel_log.oopses") is None and facts["kernel_log.lockups"] is not None:
+        raise FactAbsentError("the log was read by an earlier version, which did not look for oopses")
     return of_boot(facts, "kernel_log.oopses")
 
 
 CHECK = Check(
-    needs=("kernel_log.oopses", UPTIME),
+    needs=("kernel_log.oopses", "kernel_log.lockups", UPTIME),
     observe=observe,
     accept=Empty("no oops"),
     remedy=manual(
