@@ -3,22 +3,19 @@
 Why it matters: The driver has given up the GPU: it did not initialise, or it failed while the host was running. Jobs
 get fewer GPUs than the scheduler promised, and NCCL jobs that use the whole node do not start.
 Healthy exception: A GPU may be passed through to a virtual machine, be excluded from the driver on purpose, be a
-virtual function of a vGPU host, or be too old for the driver (before Turing) and of another model than the others.
+virtual function of a vGPU host, or be of another model than those that the driver has: gpu-unsupported and
+gpu-driver-refuses-work report it if the driver refused it.
 Confirm manually: nvidia-smi -L; lspci -d 10de: -nn | grep -E '0300|0302'
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;
-https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html ; https://pci-ids.ucw.cz/read/PC/10de
+https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from nodetune.api import GPU_ON_PCI, NOT_CONTAINER, AtLeast, Check, Each, Equals, FactsView, Unread, Value, When, repair
 
 VISIBLE = "visible to NVML"
-TURING = "1e00"
-"""Device IDs rise with the generations. Current drivers leave out older GPUs, such as a display card in a GPU server."""
 
 
 def observe(facts: FactsView) -> dict[str, str | Unread]:
@@ -31,7 +28,9 @@ def observe(facts: FactsView) -> dict[str, str | Unread]:
         for bdf in gpus
         if bdf not in excluded
         and not devices[bdf].get("virtual_function")  # on a vGPU host: NVML does not count them
-        and (devices[bdf]["driver"] == "nvidia" or (driven and _left_over(devices[bdf], driven)))
+        and (
+            devices[bdf]["driver"] == "nvidia" or (devices[bdf]["driver"] is None and devices[bdf]["device"] in driven)
+        )
     ]
     fact = facts.fact("gpu.bdf")
     addresses = list(fact.of.values()) if isinstance(fact, Each) else [fact]
@@ -39,11 +38,6 @@ def observe(facts: FactsView) -> dict[str, str | Unread]:
     missing = {bdf for bdf in candidates if bdf not in visible}
     unsure = any(isinstance(one, Unread) for one in addresses)
     return {bdf: _invisible(facts, bdf, unsure) if bdf in missing else VISIBLE for bdf in candidates}
-
-
-def _left_over(device: dict[str, Any], driven: set[str]) -> bool:
-    """Return whether a GPU has no driver although NVIDIA's takes such GPUs by itself."""
-    return device["driver"] is None and (device["device"] in driven or device["device"] >= TURING)
 
 
 def _invisible(facts: FactsView, bdf: str, unsure: bool) -> str | Unread:
