@@ -82,10 +82,14 @@ def changes(db: Database, host: str, since: int) -> list[Change]:
 
 
 def newest(db: Database, at: int) -> dict[int, Seen]:
-    """Return host → the time and the packed numbers of its last look up to this time."""
+    """Return host → its last look up to this time."""
+    return _looks_at(db, "max(at) FROM look WHERE host = h.id AND at <= ?", at)
+
+
+def _looks_at(db: Database, chosen: str, at: int) -> dict[int, Seen]:
+    """Return host → the look at the time that a subquery about its looks chooses."""
     found = db.rows(
-        "SELECT l.host, l.at, l.packed FROM host h JOIN look l ON l.host = h.id"
-        " AND l.at = (SELECT max(at) FROM look WHERE host = h.id AND at <= ?)",
+        f"SELECT l.host, l.at, l.packed FROM host h JOIN look l ON l.host = h.id AND l.at = (SELECT {chosen})",  # noqa: S608
         (at,),
     )
     return {host: (seen, packed) for host, seen, packed in found}
@@ -96,7 +100,8 @@ def apart(db: Database, now: int, span: int) -> dict[int, tuple[Seen, Seen]]:
 
     Audits are not punctual: the look of yesterday may be some minutes less than a day ago.
     """
-    earlier, later = newest(db, now - span), _oldest(db, now - span)
+    earlier = newest(db, now - span)
+    later = _looks_at(db, "min(at) FROM look WHERE host = h.id AND at > ?", now - span)
     found = {}
     for host, last in newest(db, now).items():
         ages = {last[0] - each[0]: each for each in (later.get(host), earlier.get(host)) if each}
@@ -104,16 +109,6 @@ def apart(db: Database, now: int, span: int) -> dict[int, tuple[Seen, Seen]]:
         if near is not None:
             found[host] = ages[near], last
     return found
-
-
-def _oldest(db: Database, after: int) -> dict[int, Seen]:
-    """Return host → its first look after this time."""
-    found = db.rows(
-        "SELECT l.host, l.at, l.packed FROM host h JOIN look l ON l.host = h.id"
-        " AND l.at = (SELECT min(at) FROM look WHERE host = h.id AND at > ?)",
-        (after,),
-    )
-    return {host: (seen, packed) for host, seen, packed in found}
 
 
 def rates(db: Database, now: int, fact: str, span: int) -> list[Rate]:

@@ -209,7 +209,7 @@ class Writer:
             elif kinds.of(leaf) in kinds.COUNTERS:
                 raw = values.get(series, 0)
                 grown, why = (0, "") if _below(leaf, fresh) else resets.grown(leaf, was - added, raw, changed)
-                if series not in values and why == resets.CLEARED:  # or not read this time: the next number says
+                if series not in values and why == resets.CLEARED:  # zero, or not read: the next number decides
                     raw, grown, why = was - added, 0, ""
                 carry[series] = was + grown - raw
                 if was + grown != raw or series not in values:

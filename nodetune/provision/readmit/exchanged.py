@@ -55,7 +55,7 @@ def against(before: HostFacts, after: HostFacts) -> Inventory:
         problem = _unread(after, fact) if old else ""
         if problem:
             unread[kind] = problem
-        if problem or _unread(before, fact):  # that they can be read now does not make them new
+        if problem or (not old and _unread(before, fact)):  # that they can be read now does not make them new
             continue
         parts += len({*old.values(), *new.values()})
         exchanges += _between(kind, old, new)

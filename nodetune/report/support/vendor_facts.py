@@ -73,7 +73,7 @@ def clean(data: Any) -> Any:
 
 
 def renamed(data: Any, name: str, other: str) -> Any:
-    """Return JSON data with another name of the host in all texts. One of digits is left within an address or a time."""
+    """Return JSON data with another name of the host in all texts. A name of digits stays within an address or a time."""
     edge = "[A-Za-z0-9]" if re.search("[A-Za-z]", name) else "[A-Za-z0-9:.-]"
     whole = re.compile(rf"(?<!{edge}){re.escape(name)}(?!{edge})", re.IGNORECASE)
 

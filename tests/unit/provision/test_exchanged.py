@@ -105,3 +105,9 @@ def test_a_lost_part_is_named_by_its_own_number_where_the_others_moved_up():
 def test_numbers_that_could_not_be_read_before_are_not_new_parts():
     found = exchanged.against(facts(gpu=TWO, dimm="no root"), facts(gpu=TWO, dimm={"A1": "x"}))
     assert (found.exchanges, found.parts) == ((), 2)
+
+
+def test_a_part_that_is_gone_is_named_where_another_could_not_be_read_before():
+    before = HostFacts("gpu1", {"gpu.serial": Each({"GPU0": Value("1650"), "GPU1": Unread("lost")})})
+    assert compared(before, facts(gpu={"GPU1": "1651"})).code == OK, "what took its place has another number"
+    assert compared(before, facts(gpu={})).message == "gone: GPU GPU0 (1650)"
