@@ -27,7 +27,18 @@ class Commands(Folder):
 
     folder = "commands"
     headings: ClassVar[Mapping[str, Sequence[str]]] = {
-        "Look: change nothing": ("audit", "explain", "plan", "verify", "watch", "diff", "facts", "report", "checks"),
+        "Look: change nothing": (
+            "audit",
+            "explain",
+            "plan",
+            "verify",
+            "watch",
+            "slow",
+            "diff",
+            "facts",
+            "report",
+            "checks",
+        ),
         "Change: can be rolled back": ("apply", "rollback", "runs", "tune", "provision", "lock"),
         "Keep: watch what holds": ("guard", "readmit", "pull"),
     }

@@ -1,0 +1,174 @@
+"""Read what NCCL's Inspector wrote (plugins/profiler/inspector, format v4.0 of NCCL 2.28 to 2.30.7).
+
+One file a process, HOST-pidN.log, with a JSON object on each line: `header` (id of the communicator, rank, n_ranks),
+`metadata` (hostname, pid, dump_timestamp_us) and `coll_perf` (coll, coll_sn, coll_msg_size_bytes, coll_exec_time_us,
+coll_timing_source; with NCCL_INSPECTOR_DUMP_VERBOSE also event_trace_ts). Names and GPUs of jobs are not in it.
+
+The execution time is that of the GPU's kernel, from its start to its end by the GPU's timer: the longest of its channels.
+A kernel starts when its rank joins and ends when the collective is done, so the rank that joins last has the shortest.
+This holds for collectives that end for all ranks together: not for a broadcast or a reduction, whose sender need not wait.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TypeGuard
+
+from nodetune.foundation import UserError, text
+from nodetune.verify.slow.model import Communicator, Job, Kind, Process
+
+TOGETHER = ("AllReduce", "AllGather", "ReduceScatter")
+"""Collectives that end for all ranks together."""
+
+BY_GPU = "kernel_gpu"
+"""The timing source that counts. The CPU sees a kernel late and at intervals."""
+
+MOST_FILES = 20_000
+MOST_CALLS = 4_000_000
+"""Of all files: about 2 GB of memory and half a minute. Each gives the same number from its begin, so that they match."""
+
+LONGEST = 1 << 16
+"""Characters of a line: a verbose one with 64 channels has 14,000."""
+
+HIGHEST = 1 << 53
+EXPECTED = "give the folder of NCCL_INSPECTOR_DUMP_DIR (JSON, not Prometheus)"
+
+
+class Call(NamedTuple):
+    """One line."""
+
+    communicator: str
+    rank: int
+    ranks: int
+    process: Process
+    collective: str
+    size: int
+    number: int
+    microseconds: int
+    end: int
+
+
+@dataclass
+class _Found:
+    size: int
+    folder: str
+    members: dict[int, Process] = field(default_factory=dict)
+    calls: dict[Kind, dict[int, dict[int, tuple[int, int]]]] = field(default_factory=dict)
+    repeated: set[tuple[Kind, int]] = field(default_factory=set)
+
+
+def read(path: Path) -> tuple[list[Job], list[str]]:
+    """Return the jobs of a file or a folder, and notes about what was left out. Raise UserError, OSError."""
+    files = sorted(each for each in path.rglob("*.log") if each.is_file()) if path.is_dir() else [path]
+    if len(files) > MOST_FILES:
+        raise UserError(f"{text.plain(path)}: {len(files)} files, at most {MOST_FILES}: give the folder of fewer jobs")
+    most, notes = max(1000, MOST_CALLS // max(1, len(files))), []
+    found: dict[str, _Found] = {}
+    lines = 0
+    for each in files:
+        number = 0
+        for number, call in enumerate(_calls(each), 1):
+            if number > most:
+                notes.append(f"{text.plain(each.name)}: only its first {most} collectives are used")
+                break
+            _add(found, call, str(each.parent))
+        lines += number
+    if not lines:
+        raise UserError(f"{text.plain(path)}: no collective of NCCL's Inspector in it: {EXPECTED}")
+    repeated = sum(len(each.repeated) for each in found.values())
+    if repeated:
+        notes.append(f"{repeated} collectives with the same number as another (CUDA graphs) cannot be matched")
+    return _jobs(found), notes[:20]
+
+
+def _calls(path: Path) -> Iterator[Call]:
+    with path.open("r", encoding="utf-8", errors="replace") as stream:
+        while line := stream.readline(LONGEST):
+            if line.startswith("{") and (call := _call(line)):
+                yield call
+
+
+def _call(line: str) -> Call | None:
+    """Return the call of a line, or None: p2p, other timing, or a line that was not finished."""
+    try:
+        read: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    header, about, call = (_object(read, name) for name in ("header", "metadata", "coll_perf"))
+    if call.get("coll") not in TOGETHER or call.get("coll_timing_source", BY_GPU) != BY_GPU:
+        return None
+    names: list[str] = [each for each in (header.get("id"), about.get("hostname")) if _is_name(each)]
+    given = [header.get("rank"), header.get("n_ranks"), about.get("pid")]
+    given += [call.get("coll_msg_size_bytes"), call.get("coll_sn"), call.get("coll_exec_time_us")]
+    figures: list[int] = [each for each in given if type(each) is int and 0 <= each < HIGHEST]
+    if len(names) < 2 or len(figures) < len(given):
+        return None
+    rank, ranks, pid, size, number, microseconds = figures
+    if rank >= ranks or not microseconds:
+        return None
+    process = Process(names[1], pid)
+    return Call(names[0], rank, ranks, process, call["coll"], size, number, microseconds, _end(call, about))
+
+
+def _is_name(given: object) -> TypeGuard[str]:
+    return isinstance(given, str) and 0 < len(given) <= 256
+
+
+def _object(given: Any, name: str) -> Mapping[str, Any]:
+    found = given.get(name) if isinstance(given, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _end(call: Mapping[str, Any], about: Mapping[str, Any]) -> int:
+    """Return when the kernel ended by the host's clock (verbose), else when the line was made; 0 if neither is sound."""
+    events = _object(call, "event_trace_ts").get("kernel_events")
+    stops = [_object({"": each}, "").get("kernel_stop_ts") for each in events] if isinstance(events, list) else []
+    times = [each for each in (*stops, None if stops else about.get("dump_timestamp_us")) if type(each) is int]
+    return max((each for each in times if 0 < each < HIGHEST), default=0)
+
+
+def _add(found: dict[str, _Found], call: Call, folder: str) -> None:
+    each = found.setdefault(call.communicator, _Found(call.ranks, folder))
+    if each.size != call.ranks or each.members.setdefault(call.rank, call.process) != call.process:
+        return  # a hash that two communicators share: the first counts
+    kind = Kind(call.collective, call.size, call.ranks)
+    of_rank = each.calls.setdefault(kind, {}).setdefault(call.rank, {})
+    if call.number in of_rank:
+        each.repeated.add((kind, call.number))
+    of_rank[call.number] = (call.microseconds, call.end)
+
+
+def _jobs(found: Mapping[str, _Found]) -> list[Job]:
+    """Put communicators that share a process into one job."""
+    groups: list[tuple[set[tuple[str, Process]], list[str]]] = []
+    for name, each in found.items():
+        processes = {(each.folder, process) for process in each.members.values()}
+        names = [name]
+        for group in [group for group in groups if group[0] & processes]:
+            groups.remove(group)
+            processes |= group[0]
+            names = group[1] + names
+        groups.append((processes, names))
+    jobs = [(found[names[0]].folder, [_communicator(name, found[name]) for name in names]) for _, names in groups]
+    return [Job(name, each) for name, (_, each) in zip(_names([folder for folder, _ in jobs]), jobs, strict=True)]
+
+
+def _communicator(name: str, each: _Found) -> Communicator:
+    for kind, number in each.repeated:
+        for of_rank in each.calls[kind].values():
+            of_rank.pop(number, None)
+    return Communicator(name, each.size, each.members, each.calls)
+
+
+def _names(folders: Iterable[str]) -> list[str]:
+    """Name jobs by their folder: `nccl-inspector-812` and `812` are job 812; several in one folder are numbered."""
+    every = [Path(folder).name.removeprefix("nccl-inspector-") or "." for folder in folders]
+    counted: dict[str, int] = {}
+    names = []
+    for name in every:
+        counted[name] = counted.get(name, 0) + 1
+        names.append(name if every.count(name) == 1 else f"{name}#{counted[name]}")
+    return names

@@ -1,0 +1,103 @@
+"""How late each rank joins the collectives of its communicators. Pure.
+
+The rank that joins last has the shortest kernel, because its kernel waits for nobody. `share` is the median of how much
+shorter a rank's kernel is than the middle one of the same collective, as a fraction of the time between two such collectives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from nodetune.foundation import text
+from nodetune.verify.slow.model import Calls, Communicator, Kind, Lateness
+
+BLOCKS = 20
+LEAST_CALLS = 100
+MOST_CALLS = 2000
+LEAST_RANKS = 4
+MOST_KINDS = 12
+"""Kinds of collectives of a communicator: those with most calls. The others are too rare to add anything."""
+
+TIMES = "set NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500"
+
+
+def of_communicator(each: Communicator) -> tuple[list[Lateness], list[str]]:
+    """Return how late the ranks are, for each kind of collective, and why kinds were left out."""
+    found: list[Lateness] = []
+    reasons: list[str] = []
+    ranked = sorted(each.calls.items(), key=lambda item: -sum(map(len, item[1].values())))
+    for kind, calls in ranked[:MOST_KINDS]:
+        numbers = _matched(calls, _least(each.size))
+        spacing = _spacing(calls, numbers) if numbers else 0.0
+        if reason := _unjudged(each.size, calls, numbers, spacing):
+            reasons.append(reason)
+        else:
+            found += _compared(each, kind, calls, numbers, spacing)
+    return found, reasons
+
+
+def _least(size: int) -> int:
+    """Return how many ranks must have a collective: three of four."""
+    return max(LEAST_RANKS, -(-3 * size // 4))
+
+
+def _unjudged(size: int, calls: Calls, numbers: Sequence[int], spacing: float) -> str:
+    """Return why the ranks cannot be compared; empty: they can."""
+    if size < LEAST_RANKS:
+        return f"communicators of fewer than {LEAST_RANKS} ranks: no rank is the usual one"
+    if len(calls) < _least(size):
+        return f"files of {len(calls)} of {text.count(size, 'rank')}: collect those of all hosts"
+    if len(numbers) < LEAST_CALLS:
+        return f"fewer than {LEAST_CALLS} collectives of one kind that the ranks have in common"
+    return "" if spacing else f"no times between the collectives: {TIMES}"
+
+
+def _matched(calls: Calls, least: int) -> list[int]:
+    """Return the sequence numbers that enough ranks have, at most MOST_CALLS of them, from all of the run."""
+    counts: dict[int, int] = {}
+    for of_rank in calls.values():
+        for number in of_rank:
+            counts[number] = counts.get(number, 0) + 1
+    found = sorted(number for number, count in counts.items() if count >= least)
+    return found[:: -(-len(found) // MOST_CALLS)] if found else []
+
+
+def _spacing(calls: Calls, numbers: Sequence[int]) -> float:
+    """Return the median µs from one collective of this kind to the next; 0 if the files do not say when they were."""
+    fullest = max(calls.values(), key=len)
+    at = {number: place for place, number in enumerate(sorted(fullest))}
+    ends = [(number, fullest[number][1]) for number in numbers if number in fullest and fullest[number][1]]
+    if len({end for _, end in ends}) < BLOCKS:
+        return 0.0
+    parts = [part for part in _blocks(ends) if len(part) > 1]
+    each = [(part[-1][1] - part[0][1]) / (at[part[-1][0]] - at[part[0][0]]) for part in parts]
+    return max(0.0, median(each)) if each else 0.0
+
+
+def _blocks(values: Sequence[tuple[int, int]]) -> list[Sequence[tuple[int, int]]]:
+    return [values[len(values) * at // BLOCKS : len(values) * (at + 1) // BLOCKS] for at in range(BLOCKS)]
+
+
+def _compared(each: Communicator, kind: Kind, calls: Calls, numbers: Sequence[int], spacing: float) -> list[Lateness]:
+    late: Mapping[int, list[list[float]]] = {rank: [[] for _ in range(BLOCKS)] for rank in calls}
+    last = dict.fromkeys(calls, 0)
+    for place, number in enumerate(numbers):
+        times = {rank: of_rank[number][0] for rank, of_rank in calls.items() if number in of_rank}
+        middle = median(times.values())
+        shortest = min(times.values())
+        first = [rank for rank, time in times.items() if time == shortest]
+        for rank in first if len(first) == 1 else ():
+            last[rank] += 1
+        for rank, time in times.items():
+            late[rank][place * BLOCKS // len(numbers)].append(middle - time)
+    rows = []
+    for rank, blocks in late.items():
+        every = [value for block in blocks for value in block]
+        if len(every) < LEAST_CALLS // 2:
+            continue
+        wait = median(every)
+        parts = tuple(median(block) / spacing for block in blocks if block)
+        share = last[rank] / len(every)
+        rows.append(Lateness(each.id, each.members[rank], kind, len(every), share, wait, wait / spacing, parts))
+    return rows

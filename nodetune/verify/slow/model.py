@@ -1,0 +1,152 @@
+"""The timed collectives of jobs, and what was concluded: frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+HOST, PROGRAM, OPEN = "host", "program", "open"
+"""Causes of a late part: it follows the host, it follows the rank number, or the files cannot tell."""
+
+Position = tuple[tuple[int, int], ...]
+"""(size of the communicator, rank in it), for all communicators of a process. The Inspector does not write the rank of the job."""
+
+FIRST: Position = ((0, 0),)
+"""Rank 0 of every communicator: in jobs of any shape it is the one that writes logs and checkpoints."""
+
+Calls = Mapping[int, Mapping[int, tuple[int, int]]]
+"""Rank → sequence number → (µs in the kernel, µs since 1970 when that ended or was written; 0: unknown)."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process of a job: the Inspector names its host and its number, not its GPU."""
+
+    host: str
+    pid: int
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Collectives that are alike: compared with one another only."""
+
+    collective: str
+    size: int
+    ranks: int
+
+
+@dataclass(frozen=True)
+class Communicator:
+    """A communicator: its ranks whose files are there, and their calls of each kind."""
+
+    id: str
+    size: int
+    members: Mapping[int, Process]
+    calls: Mapping[Kind, Calls]
+
+
+@dataclass(frozen=True)
+class Job:
+    """The processes that are linked by communicators."""
+
+    name: str
+    communicators: Sequence[Communicator]
+
+    @property
+    def positions(self) -> dict[Process, Position]:
+        """Where each process is in its communicators, the largest first; FIRST if it is rank 0 of all of them."""
+        found: dict[Process, set[tuple[int, int]]] = {}
+        for each in self.communicators:
+            for rank, process in each.members.items():
+                found.setdefault(process, set()).add((each.size, rank))
+        return {process: _position(places) for process, places in found.items()}
+
+
+def _position(places: Iterable[tuple[int, int]]) -> Position:
+    return tuple(sorted(places, key=lambda place: (-place[0], place[1]))) if any(rank for _, rank in places) else FIRST
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """How late one rank comes to the collectives of one kind. `share` and `blocks`: fractions of the time between two."""
+
+    communicator: str
+    process: Process
+    kind: Kind
+    calls: int
+    last: float
+    """Fraction of the calls that it was the last to join."""
+    wait: float
+    """Median µs by which it joins later than the middle rank, which waits so long."""
+    share: float
+    blocks: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class LatePart:
+    """A rank, or all ranks of a host, that makes the others of one job wait."""
+
+    job: str
+    host: str
+    ranks: tuple[int, ...]
+    """In their largest communicator, of `world` ranks."""
+    world: int
+    positions: frozenset[Position]
+    local: tuple[int, ...]
+    """Which of the job's processes on this host, in order of their ranks."""
+    of: int
+    """Processes of the job on this host."""
+    seen: Lateness
+
+    @property
+    def unit(self) -> tuple[str, tuple[int, ...]]:
+        """What it is apart from the job: the host, or one process of it."""
+        return (self.host, () if self.is_host else self.local)
+
+    @property
+    def is_host(self) -> bool:
+        """Whether it is (nearly) all ranks of its host."""
+        return self.of > 1 and 4 * len(self.ranks) >= 3 * self.of
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """A late part in the jobs that show it, and its cause."""
+
+    cause: str
+    why: str
+    parts: tuple[LatePart, ...]
+
+
+@dataclass(frozen=True)
+class JudgedJob:
+    """A job: how many ranks could be compared, what could not be told apart, and why collectives were not judged."""
+
+    name: str
+    hosts: tuple[str, ...]
+    ranks: int
+    judged: int
+    undecided: tuple[str, ...] = ()
+    unjudged: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SlowRanks:
+    """The result of all jobs."""
+
+    jobs: tuple[JudgedJob, ...]
+    conclusions: tuple[Conclusion, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RankOfJob:
+    """A rank as RAS shows it. `counts`: collectives launched, by name; `lost`: why it gave no data, or empty."""
+
+    rank: int
+    host: str
+    gpu: str
+    pid: int
+    counts: Mapping[str, int] = field(default_factory=dict)
+    lost: str = ""
+    errors: tuple[str, ...] = ()

@@ -1,0 +1,100 @@
+"""Ask the RAS service of a running NCCL job (NCCL 2.24 and newer; src/ras/client_support.cc).
+
+It listens on localhost, port 28028, and speaks lines: `CLIENT PROTOCOL n` → `SERVER PROTOCOL n`, `TIMEOUT s` → `OK`,
+`SET FORMAT json` → `OK` (2.28.7 and newer) or `ERROR: …`, `VERBOSE STATUS` → the answer, after which it closes the connection.
+What answers may be anything: its size and time are bounded.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from contextlib import closing
+
+from nodetune.foundation import text
+
+PROTOCOL = 2
+COLLECT = 10
+"""Seconds that the job may take to ask its own processes. NCCL's default is 5."""
+
+CONNECT, MOST_SECONDS = 5.0, 60.0
+LINE, MOST_BYTES = 4096, 64 << 20
+"""JSON has 0.6 KB for each rank of each communicator: 1,000 ranks in 100 communicators of all of them."""
+
+
+class NoAnswerError(Exception):
+    """Why nothing usable came."""
+
+
+class Connection:
+    """One connection, which answers one question."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._end = time.monotonic() + MOST_SECONDS
+        self._left = b""
+        try:
+            self._socket = socket.create_connection((host, port), CONNECT)
+        except (OSError, UnicodeError) as problem:
+            raise NoAnswerError(_words(problem)) from None
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def command(self, words: str) -> str:
+        """Send a line and return the line that comes back."""
+        self._send(words)
+        while b"\n" not in self._left:
+            if len(self._left) > LINE or not (got := self._received()):
+                raise NoAnswerError("what answers is not NCCL's RAS service")
+            self._left += got
+        line, _, self._left = self._left.partition(b"\n")
+        return line.decode("utf-8", "replace").strip()
+
+    def all_of(self, words: str) -> str:
+        """Send a line and return everything until the other side closes."""
+        self._send(words)
+        parts, size = [self._left], len(self._left)
+        while got := self._received():
+            parts.append(got)
+            size += len(got)
+            if size > MOST_BYTES:
+                raise NoAnswerError(f"the answer is larger than {text.size(MOST_BYTES)}")
+        return b"".join(parts).decode("utf-8", "replace")
+
+    def _send(self, words: str) -> None:
+        self._bound()
+        try:
+            self._socket.sendall(words.encode() + b"\n")
+        except OSError as problem:
+            raise NoAnswerError(_words(problem)) from None
+
+    def _received(self) -> bytes:
+        self._bound()
+        try:
+            return self._socket.recv(1 << 16)
+        except OSError as problem:
+            raise NoAnswerError(_words(problem)) from None
+
+    def _bound(self) -> None:
+        """Bound the next step by what is left of the time. Raise NoAnswerError."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise NoAnswerError(f"no complete answer within {MOST_SECONDS:g} s")
+        self._socket.settimeout(min(left, 2 * COLLECT + 1))
+
+
+def ask(host: str, port: int) -> str:
+    """Return the status of the job: JSON where its NCCL has it, else text. Raise NoAnswerError."""
+    with closing(Connection(host, port)) as connection:
+        greeting = connection.command(f"CLIENT PROTOCOL {PROTOCOL}")
+        if not greeting.upper().startswith("SERVER PROTOCOL "):
+            raise NoAnswerError("what answers is not NCCL's RAS service")
+        connection.command(f"TIMEOUT {COLLECT}")
+        connection.command("SET FORMAT json")  # an error: NCCL before 2.28.7, which goes on in text
+        return connection.all_of("VERBOSE STATUS")
+
+
+def _words(problem: Exception) -> str:
+    if isinstance(problem, TimeoutError):
+        return "no answer in time"
+    return text.plain(getattr(problem, "strerror", None) or problem).lower()

@@ -1,0 +1,62 @@
+"""How a late part and a missing rank are called in reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from nodetune.foundation import text
+from nodetune.verify.slow.model import LatePart, RankOfJob
+from nodetune.verify.slow.ras_judge import RasFinding
+
+MOST_RANKS = 16
+
+
+def part(each: LatePart) -> str:
+    """Name a part: `gpu003` with all its ranks, or a rank there."""
+    if each.is_host:
+        return f"{each.host}, {len(each.ranks)} of its {each.of} ranks"
+    return f"{each.host}, local rank {each.local[0]} of {each.of}"
+
+
+def evidence(each: LatePart) -> str:
+    """Say how late it is, and in which collectives."""
+    seen, kind = each.seen, each.seen.kind
+    ranks = text.names([str(rank) for rank in each.ranks])
+    return (
+        f"job {each.job}, rank {ranks} of {each.world}: the middle rank waits {_span(seen.wait)} for it in the median, "
+        f"{100 * seen.share:.2g} % of the time from one {kind.collective} of {text.size(kind.size)} to the next; "
+        f"the last in {100 * seen.last:.0f} % of {seen.calls}"
+    )
+
+
+def finding(each: RasFinding) -> str:
+    """Say which ranks of a running job are concerned, and why."""
+    of = f" of {each.size}" if each.size else ""
+    where = f"communicator {each.communicator.split()[0]}" if each.communicator else "RAS network"
+    return f"{where}: {ranks(each.ranks, of)}: {each.why}"
+
+
+def ranks(found: Sequence[RankOfJob], of: str = "") -> str:
+    """Name ranks with host, GPU and process."""
+    shown = [_rank(each, of) for each in found[:MOST_RANKS]]
+    return _joined(shown, len(found))
+
+
+def _joined(shown: Iterable[str], count: int) -> str:
+    named = ", ".join(shown)
+    return named + (f" and {count - MOST_RANKS} more" if count > MOST_RANKS else "")
+
+
+def _rank(each: RankOfJob, of: str) -> str:
+    name = f"rank {each.rank}{of}" if each.rank >= 0 else f"process {each.pid}"
+    where = [
+        each.host,
+        f"GPU {each.gpu}" if each.gpu else "",
+        f"process {each.pid}" if each.rank >= 0 and each.pid else "",
+    ]
+    known = " ".join(part for part in where if part)
+    return f"{name} ({known})" if known else name
+
+
+def _span(microseconds: float) -> str:
+    return f"{microseconds / 1000:.3g} ms" if microseconds >= 1000 else f"{microseconds:.0f} µs"
