@@ -6,6 +6,7 @@ collective a step or with buckets that overlap the computation, or tensor-parall
 from nodetune.verify.slow.model import Communicator, Job, Kind, Process
 
 GPUS = 8
+LAYOUTS = ("one", "buckets", "same buckets", "tensor")
 STEP = 100_000
 """µs of computation."""
 
@@ -13,15 +14,17 @@ STEP = 100_000
 class LateJob:
     """A job on hosts. `slow`: (host or '', local rank or None) → how much slower these compute."""
 
-    def __init__(self, name, hosts, rng, steps=200, slow=(), program=()):
+    def __init__(self, name, hosts, rng, steps=200, slow=(), program=(), layout=None, quiet=False):
         self.name, self.hosts, self._rng, self._steps = name, hosts, rng, steps
         self._count = len(hosts) * GPUS
         self._slow, self._program = dict(slow), dict(program)
         self._noise, bias = rng.choice((0.003, 0.01, 0.03)), rng.choice((0.002, 0.005, 0.01))
         drift, self._pause = rng.choice((0, 0.005, 0.015)), rng.choice((0, 0.002, 0.01))
+        if quiet:
+            self._noise, bias, drift, self._pause = 0.005, 0.002, 0.002, 0.002
         self._own = [rng.gauss(0, bias) + self._planted(rank) for rank in range(self._count)]
         self._drift = [rng.uniform(-drift, drift) for _ in range(self._count)]
-        self._layout = rng.choice(("one", "buckets", "same buckets", "tensor"))
+        self._layout = layout or rng.choice(LAYOUTS)
         self._calls = {}
         self._run()
 

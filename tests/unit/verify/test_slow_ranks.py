@@ -1,0 +1,278 @@
+"""`nodetune slow --inspector`: late ranks and hosts in files as NCCL's Inspector writes them."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from benchmarks.support.late_jobs import LateJob
+from nodetune.foundation import UserError, schemas
+from nodetune.verify.slow import inspector, judge, run
+from nodetune.verify.slow.model import FIRST, HOST, OPEN, PROGRAM, Kind, Process
+from nodetune.verify.slow.request import SlowRequest
+from tests.support import inspector_files
+from tests.support.commandline import nodetune
+
+HOSTS = ["gpu001", "gpu002", "gpu003", "gpu004"]
+OTHERS = ["gpu005", "gpu006", "gpu007", "gpu003"]
+RECORDED = Path(__file__).parents[2] / "data" / "recordings" / "inspector"
+
+
+def job(name="812", hosts=HOSTS, layout="one", seed=1, **planted):
+    return LateJob(name, hosts, random.Random(seed), layout=layout, quiet=True, **planted).job()
+
+
+def found(*jobs):
+    return judge.judged(jobs)
+
+
+def named(result):
+    return [(each.cause, part.host, part.is_host, part.ranks) for each in result.conclusions for part in each.parts]
+
+
+@pytest.mark.parametrize("layout", ["one", "buckets", "same buckets", "tensor"])
+def test_a_healthy_job_has_no_late_rank(layout):
+    result = found(job(layout=layout))
+    assert not result.conclusions
+    assert result.jobs[0].judged == 32
+    assert run.exit_code(result) == 0
+
+
+@pytest.mark.parametrize("layout", ["one", "buckets", "same buckets", "tensor"])
+def test_a_slow_rank_is_named_and_not_those_that_wait_for_it(layout):
+    result = found(job(layout=layout, slow={("gpu002", 3): 0.1}))
+    (only,) = result.conclusions
+    (part,) = only.parts
+    assert (part.host, part.local, part.of, part.is_host) == ("gpu002", (3,), 8, False)
+    assert part.seen.last > 0.9
+    assert run.exit_code(result) == 1
+
+
+def test_the_wait_is_what_the_rank_computes_longer():
+    (only,) = found(job(slow={("gpu002", 3): 0.1})).conclusions
+    assert only.parts[0].seen.wait == pytest.approx(10_000, rel=0.1)
+    assert only.parts[0].seen.share == pytest.approx(0.085, abs=0.01)
+
+
+@pytest.mark.parametrize("layout", ["one", "tensor"])
+def test_a_slow_host_is_named_as_one(layout):
+    assert [each[1:3] for each in named(found(job(layout=layout, slow={("gpu002", None): 0.1})))] == [("gpu002", True)]
+
+
+def test_two_slow_ranks_are_both_named():
+    result = found(job(slow={("gpu002", 3): 0.1, ("gpu004", 6): 0.3}))
+    assert {(part.host, part.local) for each in result.conclusions for part in each.parts} == {
+        ("gpu002", (3,)),
+        ("gpu004", (6,)),
+    }
+
+
+def test_one_job_cannot_tell_the_host_from_the_program():
+    (only,) = found(job(slow={("gpu003", 5): 0.1})).conclusions
+    assert only.cause == OPEN
+    assert "another job, with these ranks on other hosts, would tell" in only.why
+
+
+def test_what_follows_the_host_to_other_ranks_is_the_hosts():
+    slow = {("gpu003", 5): 0.1}
+    result = found(job("812", slow=slow), job("815", OTHERS, slow=slow, seed=2))
+    assert named(result) == [(HOST, "gpu003", False, (21,)), (HOST, "gpu003", False, (29,))]
+    assert "in 2 of 2 jobs there, with different ranks: it follows the host" in result.conclusions[0].why
+
+
+@pytest.mark.parametrize("rank", [0, 13])
+def test_what_follows_the_rank_to_other_hosts_is_the_programs(rank):
+    result = found(job("812", program={rank: 0.1}), job("815", OTHERS, program={rank: 0.1}, seed=2))
+    assert [each.cause for each in result.conclusions] == [PROGRAM]
+    assert {part.host for part in result.conclusions[0].parts} == {HOSTS[rank // 8], OTHERS[rank // 8]}
+    assert run.exit_code(result) == 0
+
+
+def test_a_pipeline_stage_that_does_more_is_the_programs_and_not_its_host():
+    stage = dict.fromkeys(range(8), 0.1)
+    result = found(job("812", program=stage), job("815", OTHERS, program=stage, seed=2))
+    assert [each.cause for each in result.conclusions] == [PROGRAM]
+
+
+def test_rank_0_is_the_programs_in_jobs_of_different_shapes():
+    result = found(job("812", layout="tensor", program={0: 0.1}), job("815", OTHERS, program={0: 0.1}, seed=2))
+    assert [each.cause for each in result.conclusions] == [PROGRAM]
+    assert result.conclusions[0].parts[0].positions == {FIRST}
+
+
+def test_the_same_ranks_well_on_another_host_speak_against_the_program():
+    slow = {("gpu003", 5): 0.1}
+    jobs = [job("1", slow=slow), job("2", slow=slow, seed=2), job("3", ["a", "b", "c", "d"], seed=3)]
+    (only,) = found(*jobs).conclusions
+    assert only.cause == HOST
+    assert "the same ranks were not late on c" in only.why
+
+
+def test_a_pause_in_a_tenth_of_the_run_names_nobody():
+    paused = job()
+    (calls,) = paused.communicators[0].calls.values()
+    for number in range(100, 120):
+        for rank, of_rank in calls.items():
+            time, end = of_rank[number]
+            of_rank[number] = (time if rank == 9 else time + 200_000, end)
+    assert not found(paused).conclusions
+
+
+def test_half_of_the_hosts_late_is_undecided():
+    result = found(job(hosts=["a", "b"], slow={("a", None): 0.1}))
+    assert not result.conclusions
+    assert "8 of 16 ranks, on a, join AllReduce at least" in result.jobs[0].undecided[0]
+    assert "on b they come early" in result.jobs[0].undecided[0]
+    assert run.exit_code(result) == 3
+
+
+def test_files_of_few_ranks_are_not_judged(tmp_path):
+    place = inspector_files.write(tmp_path, job())
+    for file in place.glob("gpu00[123]*"):
+        file.unlink()
+    (one,) = run.run(SlowRequest(inspector=place)).jobs
+    assert one.unjudged == ("files of 8 of 32 ranks: collect those of all hosts",)
+
+
+def test_files_that_were_written_at_the_end_alone_have_no_times(tmp_path):
+    place = inspector_files.write(tmp_path, job(slow={("gpu003", 5): 0.3}), dumped=1_700_000_000_000_000)
+    result = run.run(SlowRequest(inspector=place))
+    assert not result.conclusions
+    assert "no times between the collectives: set NCCL_INSPECTOR_DUMP_THREAD_INTERVAL" in result.jobs[0].unjudged[0]
+    assert run.exit_code(result) == 3
+
+
+def test_the_verbose_trace_has_the_times(tmp_path):
+    place = inspector_files.write(tmp_path, job(slow={("gpu003", 5): 0.3}), dumped=1_700_000_000_000_000, verbose=True)
+    assert [part.host for each in run.run(SlowRequest(inspector=place)).conclusions for part in each.parts] == [
+        "gpu003"
+    ]
+
+
+def test_a_folder_of_jobs_reads_as_it_was_made(tmp_path):
+    made = job("812", layout="tensor")
+    inspector_files.write(tmp_path, made)
+    inspector_files.write(tmp_path, job("815"))
+    jobs, notes = inspector.read(tmp_path)
+    assert sorted(each.name for each in jobs) == ["812", "815"]
+    assert notes == []
+    read = next(each for each in jobs if each.name == "812")
+    assert {inspector_files.identity(each.id): each.members for each in made.communicators} == {
+        each.id: each.members for each in read.communicators
+    }
+    first = made.communicators[0]
+    again = next(each for each in read.communicators if each.id == inspector_files.identity(first.id))
+    assert again.calls == first.calls
+
+
+def test_jobs_of_one_folder_are_told_apart_by_their_processes(tmp_path):
+    for name, hosts in (("a", HOSTS), ("b", ["x", "y"])):
+        for file in inspector_files.write(tmp_path, job(name, hosts)).iterdir():
+            file.rename(tmp_path / file.name)
+    jobs, _ = inspector.read(tmp_path)
+    assert [len(each.positions) for each in jobs] == [32, 16]
+    assert len({each.name for each in jobs}) == 2
+
+
+SOUND = json.loads(inspector_files.line(job().communicators[0], 3, Kind("AllReduce", 8192, 32), 7, 50, 99))
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("header", "id", 5),
+        ("header", "rank", 32),
+        ("header", "rank", -1),
+        ("header", "n_ranks", True),
+        ("metadata", "hostname", ""),
+        ("metadata", "hostname", "x" * 300),
+        ("metadata", "pid", "7"),
+        ("coll_perf", "coll", "Broadcast"),
+        ("coll_perf", "coll_timing_source", "kernel_cpu"),
+        ("coll_perf", "coll_exec_time_us", 0),
+        ("coll_perf", "coll_exec_time_us", 1 << 60),
+        ("coll_perf", "coll_sn", 1.5),
+    ],
+)
+def test_a_line_that_is_not_a_sound_call_is_left_out(tmp_path, part, name, value):
+    file = tmp_path / "gpu001-pid7.log"
+    lines = [SOUND, {**SOUND, part: {**SOUND[part], name: value}}, {**SOUND, part: []}]
+    file.write_text("".join(json.dumps(each) + "\n" for each in lines) + '{"header":{"id"\n[1]\n\x00\n' + "{" * 100_000)
+    (one,), _ = inspector.read(file)
+    (communicator,) = one.communicators
+    assert communicator.members == {3: Process("gpu001", 1003)}
+    assert [list(of_rank) for calls in communicator.calls.values() for of_rank in calls.values()] == [[7]]
+
+
+def test_a_number_that_comes_twice_is_not_matched(tmp_path):
+    (tmp_path / "a.log").write_text((json.dumps(SOUND) + "\n") * 2)
+    (one,), notes = inspector.read(tmp_path)
+    assert one.communicators[0].calls[Kind("AllReduce", 8192, 32)] == {3: {}}
+    assert "1 collectives with the same number as another (CUDA graphs) cannot be matched" in notes[0]
+
+
+def test_a_long_file_is_used_in_part_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(inspector, "MOST_CALLS", 0)
+    text = "".join(
+        json.dumps({**SOUND, "coll_perf": {**SOUND["coll_perf"], "coll_sn": sn}}) + "\n" for sn in range(1500)
+    )
+    (tmp_path / "a.log").write_text(text)
+    (one,), notes = inspector.read(tmp_path)
+    assert notes == ["a.log: only its first 1000 collectives are used"]
+    assert len(one.communicators[0].calls[Kind("AllReduce", 8192, 32)][3]) == 1000
+
+
+@pytest.mark.parametrize("text", ["", "nonsense\n", inspector_files.P2P])
+def test_a_folder_without_collectives_is_one_clear_line(tmp_path, text):
+    (tmp_path / "a.log").write_text(text)
+    with pytest.raises(
+        UserError, match="no collective of NCCL's Inspector in it: give the folder of NCCL_INSPECTOR_DUMP"
+    ):
+        inspector.read(tmp_path)
+
+
+def test_the_command_prints_who_is_late_and_what_to_do(tmp_path):
+    slow = {("gpu003", 5): 0.1}
+    inspector_files.write(tmp_path, job("812", slow=slow))
+    inspector_files.write(tmp_path, job("815", OTHERS, slow=slow, seed=2))
+    done = nodetune("slow", "--inspector", tmp_path)
+    assert done.returncode == 1, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("slow         gpu003, local rank 5 of 8: in 2 of 2 jobs there")
+    assert "             nodetune audit -i gpu003 -b" in lines
+    assert lines[-1] == "jobs         2 of 2 jobs judged, 7 hosts: 1 late part"
+
+
+def test_the_document_follows_its_schema(tmp_path):
+    inspector_files.write(tmp_path, job("812", slow={("gpu003", None): 0.1}))
+    done = nodetune("slow", "--inspector", tmp_path, "--format", "json")
+    assert done.returncode == 1, done.stderr
+    data = json.loads(done.stdout)
+    assert list(schemas.violations("slow-ranks", data)) == []
+    (late,) = data["late"]
+    assert late["parts"][0]["whole_host"] is True
+
+
+def test_names_of_hosts_are_safe_to_print(tmp_path):
+    inspector_files.write(tmp_path, job(hosts=["a\\u001b[2Jb", *HOSTS], slow={("a\\u001b[2Jb", 5): 0.3}))
+    done = nodetune("slow", "--inspector", tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "\x1b" not in done.stdout
+    assert r"a\x1b[2Jb, local rank 5" in done.stdout
+
+
+@pytest.mark.parametrize("words", [(), ("--inspector", ".", "--ras", "localhost")])
+def test_one_of_both_sources_is_asked_for(words):
+    done = nodetune("slow", *words)
+    assert done.returncode == 2
+    assert (
+        done.stderr.strip()
+        == "nodetune: give either --inspector DIR, for jobs that ran, or --ras HOST, for a job that hangs"
+    )
+
+
+def test_recorded_jobs_can_be_judged():
+    for place in sorted(RECORDED.iterdir()) if RECORDED.is_dir() else ():
+        result = run.run(SlowRequest(inspector=place))
+        assert all(each.judged or each.unjudged for each in result.jobs), place
