@@ -1,28 +1,34 @@
 """Jobs of numbers, as NCCL's Inspector times them: each rank computes, joins its collectives and waits there for the last one.
 
-GPUs differ for good (bias), from step to step (noise), slowly (drift), and pause now and then. A job is data-parallel, with one
+GPUs differ for good (bias, at most 3 %), from step to step (noise), slowly (drift), and pause now and then. A job is data-parallel, with one
 collective a step or with buckets that overlap the computation, or tensor-parallel within its hosts and data-parallel across."""
 
 from nodetune.verify.slow.model import Communicator, Job, Kind, Process
 
 GPUS = 8
+STEPS = 200
 LAYOUTS = ("one", "buckets", "same buckets", "tensor")
 STEP = 100_000
 """µs of computation."""
 
 
 class LateJob:
-    """A job on hosts. `slow`: (host or '', local rank or None) → how much slower these compute."""
+    """A job on hosts. `slow`: (host or '', local rank or None) → how much slower these compute;
+    `program`: rank → how much more it has to do."""
 
-    def __init__(self, name, hosts, rng, steps=200, slow=(), program=(), layout=None, quiet=False):
-        self.name, self.hosts, self._rng, self._steps = name, hosts, rng, steps
+    quiet = False
+
+    def __init__(self, name, hosts, rng, slow=(), program=(), layout=None):
+        self.name, self.hosts, self._rng, self._steps = name, hosts, rng, STEPS
         self._count = len(hosts) * GPUS
         self._slow, self._program = dict(slow), dict(program)
         self._noise, bias = rng.choice((0.003, 0.01, 0.03)), rng.choice((0.002, 0.005, 0.01))
         drift, self._pause = rng.choice((0, 0.005, 0.015)), rng.choice((0, 0.002, 0.01))
-        if quiet:
+        if self.quiet:
             self._noise, bias, drift, self._pause = 0.005, 0.002, 0.002, 0.002
-        self._own = [rng.gauss(0, bias) + self._planted(rank) for rank in range(self._count)]
+        self._own = [
+            max(-3 * bias, min(3 * bias, rng.gauss(0, bias))) + self._planted(rank) for rank in range(self._count)
+        ]
         self._drift = [rng.uniform(-drift, drift) for _ in range(self._count)]
         self._layout = layout or rng.choice(LAYOUTS)
         self._calls = {}
@@ -98,3 +104,9 @@ class LateJob:
             time = max(1, round(end - clock[rank] + self._rng.gauss(0, 5)))
             calls.setdefault(at, {})[number] = (time, 1_700_000_000_000_000 + round(end))
             clock[rank] = end
+
+
+class QuietJob(LateJob):
+    """Its GPUs are nearly alike."""
+
+    quiet = True

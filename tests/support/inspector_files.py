@@ -10,7 +10,7 @@ LINE = (
     '"metadata":{{"inspector_output_format_version":"v4.0","git_rev":"","rec_mechanism":"nccl_profiler_interface",'
     '"dump_timestamp_us":{dumped},"hostname":"{host}","pid":{pid}}},'
     '"coll_perf":{{"coll":"{coll}","coll_sn":{sn},"coll_msg_size_bytes":{size},"coll_exec_time_us":{time},'
-    '"coll_timing_source":"{source}","coll_algobw_gbs":{algobw:f},"coll_busbw_gbs":{busbw:f}{verbose}}}}}\n'
+    '"coll_timing_source":"kernel_gpu","coll_algobw_gbs":{algobw:f},"coll_busbw_gbs":{busbw:f}{verbose}}}}}\n'
 )
 VERBOSE = (
     ',"event_trace_sn":{{"coll_start_sn":1,"coll_stop_sn":2,"kernel_events":[{{"channel_id":0,"kernel_start_sn":3,'
@@ -31,7 +31,9 @@ def identity(name):
     return "0x" + hashlib.sha256(name.encode()).hexdigest()[:14]
 
 
-def line(communicator, rank, kind, number, time, end, *, source="kernel_gpu", verbose=False, dumped=None):
+def line(communicator, rank, kind, call, *, verbose=False, dumped=None):
+    """A line of one call: its number, its time in µs, and when it ended."""
+    number, time, end = call
     member = communicator.members[rank]
     return LINE.format(
         id=identity(communicator.id),
@@ -45,7 +47,6 @@ def line(communicator, rank, kind, number, time, end, *, source="kernel_gpu", ve
         sn=number,
         size=kind.size,
         time=time,
-        source=source,
         algobw=kind.size / time / 1000,
         busbw=kind.size / time / 1000,
         verbose=VERBOSE.format(start=end - time, end=end) if verbose else "",
@@ -59,7 +60,7 @@ def write(folder, job, **how):
         for kind, calls in each.calls.items():
             for rank, of_rank in calls.items():
                 rows = lines.setdefault(each.members[rank], [])
-                rows += [(end, line(each, rank, kind, sn, time, end, **how)) for sn, (time, end) in of_rank.items()]
+                rows += [(end, line(each, rank, kind, (sn, time, end), **how)) for sn, (time, end) in of_rank.items()]
     place = folder / f"nccl-inspector-{job.name}"
     place.mkdir(parents=True, exist_ok=True)
     for process, rows in lines.items():

@@ -33,6 +33,7 @@ DEFAULTS: Mapping[str, Any] = {
     "scontrol": "/usr/bin/scontrol",
     "kill_strays": False,
     "environment": {},  # what tasks get, in addition to what the profile sets in nccl.conf
+    "inspector": {},  # {"plugin": FILE, "folder": DIR}: tasks get NCCL's Inspector
     "snapshot": [name for name in SNAPSHOT if name != "gpu.nvlink_errors"],  # which takes 45 ms a GPU (H200)
 }
 """The settings that a site may change, with their defaults: see schemas/guard-policy.json."""
@@ -75,6 +76,7 @@ def make(profile: Profile, host: str, settings: Mapping[str, Any] | None = None)
         **chosen,
         "seconds": {**DEFAULTS["seconds"], **chosen["seconds"]},
         "environment": {**_nccl(profile.checks), **_environment(chosen["environment"])},
+        "inspector": _inspector(chosen["inspector"]),
         "checks": [
             gating_checks.entry(each) for each in profile.checks if each.id in profile.gates and each.accept is not None
         ],
@@ -97,6 +99,20 @@ def _environment(variables: Any) -> dict[str, str]:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", str(name)) or not str(value).isprintable():
             raise ValueError(f"environment: {name}={value!r} cannot be set: a name, and one line of text")
     return {str(name): str(value) for name, value in variables.items()}
+
+
+def _inspector(given: Any) -> dict[str, str]:
+    """Check what tasks need for NCCL's Inspector: its library, and a folder that users can write in. Raise ValueError."""
+    if given == {}:
+        return {}
+    if not isinstance(given, Mapping) or set(given) != {"plugin", "folder"}:
+        raise ValueError(
+            f'inspector is {given!r}: give {{"plugin": "/…/libnccl-profiler-inspector.so", "folder": "/…"}}'
+        )
+    for name, path in given.items():
+        if not str(path).startswith("/") or not str(path).isprintable():
+            raise ValueError(f"inspector: {name} is {path!r} and not an absolute path")
+    return {name: str(path).rstrip("/") for name, path in given.items()}
 
 
 def _waiver(waiver: Waiver) -> dict[str, str]:
@@ -159,7 +175,8 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> PolicyDiff:
         tuple(
             (name, before.get(name), after.get(name))
             for name in COMPARED
-            if before and before.get(name) != after.get(name)
+            if before
+            and before.get(name, DEFAULTS.get(name)) != after.get(name)  # an older policy lacks newer settings
         ),
     )
 

@@ -1,7 +1,7 @@
 """Set the environment of a task: Slurm's TaskProlog, run as the job's user before each task.
 
-Threads that fit the task's CPUs, and the settings that the policy names (NCCL's of the profile). What the user has set
-stays. Whatever happens here, the task runs: the exit code is 0. Run by its path, and imports nothing of nodetune.
+Threads that fit the task's CPUs, the settings that the policy names (NCCL's of the profile) and, where the policy says so
+and the plugin is there, NCCL's Inspector. What the user has set stays. Whatever happens here, the task runs: the exit code is 0. Run by its path, and imports nothing of nodetune.
 
 Of the threads: one a core, shared among the GPUs of the task (a launcher starts a process for each) and, where there
 are GPUs, within one NUMA node. OMP_PLACES only for tasks without GPUs that have their CPUs for themselves: it makes
@@ -16,6 +16,7 @@ import sys
 TYPE_CHECKING = False  # typing costs more than all of this
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any, TypeGuard
 
 POLICY = "/etc/nodetune/guard.json"
 SYS = "/sys/devices/system"
@@ -25,16 +26,42 @@ THREADS, PLACES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "OMP_PLACES"
 PINNING = ("OMP_PLACES", "OMP_PROC_BIND", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
 FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
 LARGEST = 1 << 20
+PROFILER, FOLDER = "NCCL_PROFILER_PLUGIN", "NCCL_INSPECTOR_DUMP_DIR"
+INSPECTOR = {"NCCL_INSPECTOR_ENABLE": "1", "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS": "500"}
+"""The interval is that of NVIDIA's examples. Without it, files have no times, and before NCCL 2.30 there are no files."""
 
 
 def main(arguments: Iterable[str] = ()) -> None:
     """Print the lines that Slurm takes up. Never fails."""
     try:
         policy = next(iter(arguments), POLICY)
-        text = "".join(f"export {name}={value}\n" for name, value in settings(os.environ, policy).items())
-        os.write(1, text.encode("utf-8", "backslashreplace"))
+        _print(settings(os.environ, policy))
+        _print(inspector(os.environ, policy))  # last: a folder of the site that hangs must not cost the others
     except BaseException:  # noqa: BLE001, S110  (no task may fail for this, and Slurm shows nobody what we could say)
         pass
+
+
+def _print(found: Mapping[str, str]) -> None:
+    text = "".join(f"export {name}={value}\n" for name, value in found.items())
+    os.write(1, text.encode("utf-8", "backslashreplace"))
+
+
+def inspector(environment: Mapping[str, str], policy: str = POLICY) -> dict[str, str]:
+    """Return the variables of NCCL's Inspector, if the policy names its library and that exists. A user's own profiler wins."""
+    given = _policy(policy).get("inspector")
+    job = environment.get("SLURM_JOB_ID", "")
+    if not isinstance(given, dict) or not _number(job):
+        return {}
+    plugin, folder = given.get("plugin"), given.get("folder")
+    taken = {*environment, *_in_nccl_files(environment)}
+    if not _is_path(plugin) or not _is_path(folder) or PROFILER in taken or not os.path.isfile(plugin):
+        return {}
+    wanted = {PROFILER: plugin, **INSPECTOR, FOLDER: f"{folder}/{job}"}
+    return {name: value for name, value in wanted.items() if name not in taken}
+
+
+def _is_path(text: object) -> TypeGuard[str]:
+    return isinstance(text, str) and text.startswith("/") and text.isprintable()
 
 
 def settings(
@@ -126,18 +153,23 @@ def _text(path: str) -> str:
 
 
 def _wanted(policy: str) -> dict[str, str]:
-    """Return the policy's `environment` if only root can have written it."""
+    """Return the policy's `environment`."""
+    given = _policy(policy).get("environment")
+    if not isinstance(given, dict):
+        return {}
+    texts = {name: value for name, value in given.items() if isinstance(value, str) and value.isprintable()}
+    return {name: value for name, value in texts.items() if _is_name(name)}
+
+
+def _policy(policy: str) -> dict[str, Any]:
+    """Return the policy if only root can have written it."""
     text = _text(policy)
     if '"environment"' not in text:
         return {}
     import json
 
-    seen = os.stat(policy)
-    given = json.loads(text).get("environment")
-    if seen.st_uid != 0 or seen.st_mode & 0o022 or not isinstance(given, dict):
-        return {}
-    texts = {name: value for name, value in given.items() if isinstance(value, str) and value.isprintable()}
-    return {name: value for name, value in texts.items() if _is_name(name)}
+    seen, given = os.stat(policy), json.loads(text)
+    return given if isinstance(given, dict) and seen.st_uid == 0 and not seen.st_mode & 0o022 else {}
 
 
 def _is_name(text: str) -> bool:

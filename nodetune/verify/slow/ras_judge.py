@@ -121,6 +121,6 @@ def _notes(first: Answer, second: Answer, moving: int, pause: float) -> Iterable
         and second.communicators
         and all(_stands(before.get(each.id), each) for each in second.communicators)
     ):
-        yield f"no rank launched anything within {pause:g} s"
+        yield f"no rank launched anything within {pause:g} s: all compute, or all are in a collective that does not end"
     if not second.is_json:
         yield "NCCL before 2.28.7: its text names only ranks that are less than half of their communicator"

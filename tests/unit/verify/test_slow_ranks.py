@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.support.late_jobs import LateJob
+from benchmarks.support.late_jobs import QuietJob
 from nodetune.foundation import UserError, schemas
 from nodetune.verify.slow import inspector, judge, run
 from nodetune.verify.slow.model import FIRST, HOST, OPEN, PROGRAM, Kind, Process
@@ -20,7 +20,7 @@ RECORDED = Path(__file__).parents[2] / "data" / "recordings" / "inspector"
 
 
 def job(name="812", hosts=HOSTS, layout="one", seed=1, **planted):
-    return LateJob(name, hosts, random.Random(seed), layout=layout, quiet=True, **planted).job()
+    return QuietJob(name, hosts, random.Random(seed), layout=layout, **planted).job()
 
 
 def found(*jobs):
@@ -175,7 +175,7 @@ def test_jobs_of_one_folder_are_told_apart_by_their_processes(tmp_path):
     assert len({each.name for each in jobs}) == 2
 
 
-SOUND = json.loads(inspector_files.line(job().communicators[0], 3, Kind("AllReduce", 8192, 32), 7, 50, 99))
+SOUND = json.loads(inspector_files.line(job().communicators[0], 3, Kind("AllReduce", 8192, 32), (7, 50, 99)))
 
 
 @pytest.mark.parametrize(
