@@ -18,7 +18,7 @@ from nodetune.verify.slow.request import SlowRequest
     "--inspector",
     type=click.Path(path_type=Path, exists=True),
     metavar="DIR|FILE",
-    help="What NCCL's Inspector wrote of one or many jobs.",
+    help="Files of NCCL's Inspector, of one or many jobs.",
 )
 @click.option("--ras", **of(SlowRequest, "ras"), metavar="HOST[:PORT]", help="Ask NCCL's RAS service of a running job.")
 @click.option("--pause", **of(SlowRequest, "pause"), metavar="SECONDS", help="Between the two questions of --ras.")

@@ -101,18 +101,18 @@ def _environment(variables: Any) -> dict[str, str]:
     return {str(name): str(value) for name, value in variables.items()}
 
 
-def _inspector(given: Any) -> dict[str, str]:
+def _inspector(chosen: Any) -> dict[str, str]:
     """Check what tasks need for NCCL's Inspector: its library, and a folder that users can write in. Raise ValueError."""
-    if given == {}:
+    if chosen == {}:
         return {}
-    if not isinstance(given, Mapping) or set(given) != {"plugin", "folder"}:
+    if not isinstance(chosen, Mapping) or set(chosen) != {"plugin", "folder"}:
         raise ValueError(
-            f'inspector is {given!r}: give {{"plugin": "/…/libnccl-profiler-inspector.so", "folder": "/…"}}'
+            f'inspector is {chosen!r}: give {{"plugin": "/…/libnccl-profiler-inspector.so", "folder": "/…"}}'
         )
-    for name, path in given.items():
+    for name, path in chosen.items():
         if not str(path).startswith("/") or not str(path).isprintable():
             raise ValueError(f"inspector: {name} is {path!r} and not an absolute path")
-    return {name: str(path).rstrip("/") for name, path in given.items()}
+    return {name: str(path).rstrip("/") for name, path in chosen.items()}
 
 
 def _waiver(waiver: Waiver) -> dict[str, str]:

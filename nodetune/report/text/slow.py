@@ -99,9 +99,7 @@ def _status(out: Lines, found: RasStatus) -> None:
     for note in found.notes:
         _line(out, "note", "dim", note)
     if not found.findings:
-        what = (
-            f"all ranks of {text.count(found.communicators, 'communicator')} answer, and none stands behind the others"
-        )
+        what = f"all ranks of {text.count(found.communicators, 'communicator')} answer, and none is behind the others"
         _line(
             out,
             "nothing",

@@ -1,1 +1,1 @@
-"""Who makes the others wait: ranks and hosts in what NCCL's Inspector wrote of jobs, and missing ranks of a job that hangs."""
+"""The ranks and hosts that the others of a job wait for: from files of NCCL's Inspector, and from the RAS service of a job that hangs."""

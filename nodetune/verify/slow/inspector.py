@@ -28,7 +28,7 @@ BY_GPU = "kernel_gpu"
 
 MOST_FILES = 20_000
 MOST_CALLS = 4_000_000
-"""Of all files: about 2 GB of memory and half a minute. Each gives the same number from its begin, so that they match."""
+"""Of all files: about 1 GB of memory and 75 s. Each gives the same number from its begin, so that they match."""
 
 LONGEST = 1 << 16
 """Characters of a line: a verbose one with 64 channels has 14,000."""
@@ -101,10 +101,10 @@ def _call(line: str) -> Call | None:
     if call.get("coll") not in TOGETHER or call.get("coll_timing_source", BY_GPU) != BY_GPU:
         return None
     names: list[str] = [each for each in (header.get("id"), about.get("hostname")) if _is_name(each)]
-    given = [header.get("rank"), header.get("n_ranks"), about.get("pid")]
-    given += [call.get("coll_msg_size_bytes"), call.get("coll_sn"), call.get("coll_exec_time_us")]
-    figures: list[int] = [each for each in given if type(each) is int and 0 <= each < HIGHEST]
-    if len(names) < 2 or len(figures) < len(given):
+    data = [header.get("rank"), header.get("n_ranks"), about.get("pid")]
+    data += [call.get("coll_msg_size_bytes"), call.get("coll_sn"), call.get("coll_exec_time_us")]
+    figures: list[int] = [each for each in data if type(each) is int and 0 <= each < HIGHEST]
+    if len(names) < 2 or len(figures) < len(data):
         return None
     rank, ranks, pid, size, number, microseconds = figures
     if rank >= ranks or not microseconds:
@@ -113,12 +113,12 @@ def _call(line: str) -> Call | None:
     return Call(names[0], rank, ranks, process, call["coll"], size, number, microseconds, _end(call, about))
 
 
-def _is_name(given: object) -> TypeGuard[str]:
-    return isinstance(given, str) and 0 < len(given) <= 256
+def _is_name(data: object) -> TypeGuard[str]:
+    return isinstance(data, str) and 0 < len(data) <= 256
 
 
-def _object(given: Any, name: str) -> Mapping[str, Any]:
-    found = given.get(name) if isinstance(given, dict) else None
+def _object(data: Any, name: str) -> Mapping[str, Any]:
+    found = data.get(name) if isinstance(data, dict) else None
     return found if isinstance(found, dict) else {}
 
 

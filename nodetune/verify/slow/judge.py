@@ -3,8 +3,8 @@
 A late rank makes others late in its other communicators: the ranks of its tensor-parallel group all join the next all-reduce late.
 A rank that itself waits for a late rank is therefore not named.
 
-One job cannot tell a slow host from a program that gives this rank more to do. Several jobs can: what follows the host to other
-ranks is the host's, what follows the rank to other hosts is the program's.
+One job cannot show whether it is a slow host or a program that gives this rank more to do. Several jobs can: what follows the
+host to other ranks is the host's, what follows the rank to other hosts is the program's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from nodetune.verify.slow.model import (
 
 HALF = 0.5
 FEW = "too few ranks that do the same to know how much healthy ones differ: 7 at least"
-OTHER_JOB = "another job, with these ranks on other hosts, would tell"
+OTHER_JOB = "another job, with these ranks on other hosts, would show it"
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _judged_job(each: _Compared, late: Mapping[Process, Lateness], tests: int) -
 
 
 def _undecided(each: _Compared, tests: int) -> tuple[str, ...]:
-    """Say which half of the ranks is later than the other: more than a quarter is no outlier."""
+    """Say which ranks are later where that is more than a quarter of them, up to half: these are not outliers."""
     count = len(each.job.positions)
     found = []
     for kind, rows in each.alike().items():

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 HOST, PROGRAM, OPEN = "host", "program", "open"
-"""Causes of a late part: it follows the host, it follows the rank number, or the files cannot tell."""
+"""Causes of a late part: it follows the host, it follows the rank number, or neither is known."""
 
 Position = tuple[tuple[int, int], ...]
 """(size of the communicator, rank in it), for all communicators of a process. The Inspector does not write the rank of the job."""
@@ -68,7 +68,7 @@ def _position(places: Iterable[tuple[int, int]]) -> Position:
 
 @dataclass(frozen=True)
 class Lateness:
-    """How late one rank comes to the collectives of one kind. `share` and `blocks`: fractions of the time between two."""
+    """The lateness of one rank in the collectives of one kind. `share` and `blocks`: fractions of the time between two."""
 
     communicator: str
     process: Process
@@ -100,7 +100,7 @@ class LatePart:
 
     @property
     def unit(self) -> tuple[str, tuple[int, ...]]:
-        """What it is apart from the job: the host, or one process of it."""
+        """The part without its job: the host, or one process of it."""
         return (self.host, () if self.is_host else self.local)
 
     @property
@@ -120,7 +120,7 @@ class Conclusion:
 
 @dataclass(frozen=True)
 class JudgedJob:
-    """A job: how many ranks could be compared, what could not be told apart, and why collectives were not judged."""
+    """A job: how many ranks could be compared, what could not be decided, and why collectives were not judged."""
 
     name: str
     hosts: tuple[str, ...]

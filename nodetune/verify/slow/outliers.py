@@ -65,7 +65,7 @@ def _chance(distance: float, freedom: int) -> float:
 
 
 def _by_blocks(blocks: Sequence[float]) -> float:
-    """Return the chance that a rank like the others is late in so many parts of the run: in each one at most a quarter are."""
+    """Return the chance that a rank like the others is late in this many parts of the run: in each one at most a quarter are."""
     hits = sum(each >= WORTH / 2 for each in blocks)
     return sum(
         math.comb(len(blocks), more) * 0.25**more * 0.75 ** (len(blocks) - more)

@@ -75,54 +75,54 @@ def read(answer: str) -> Answer:
 
 def _json(answer: str) -> Answer:
     try:
-        given = json.loads(answer)
+        data = json.loads(answer)
     except (ValueError, RecursionError):
         raise UnreadableError from None
-    if not isinstance(given, dict) or not isinstance(given.get("communicators"), list):
+    if not isinstance(data, dict) or not isinstance(data.get("communicators"), list):
         raise UnreadableError
     left = [MOST_RANKS]
-    found = [each for one in given["communicators"] if (each := _communicator(one, left))]
-    ras = given.get("ras")
+    found = [each for one in data["communicators"] if (each := _communicator(one, left))]
+    ras = data.get("ras")
     timeouts = _whole(ras.get("timeouts_count")) if isinstance(ras, dict) else 0
-    return Answer(str(given.get("nccl_version", ""))[:40], True, tuple(found), (), timeouts)
+    return Answer(str(data.get("nccl_version", ""))[:40], True, tuple(found), (), timeouts)
 
 
-def _communicator(given: Any, left: list[int]) -> CommunicatorStatus | None:
-    if not isinstance(given, dict) or not isinstance(given.get("hash"), str):
+def _communicator(data: Any, left: list[int]) -> CommunicatorStatus | None:
+    if not isinstance(data, dict) or not isinstance(data.get("hash"), str):
         return None
-    ranks = [_rank(each, "") for each in _list(given, "ranks")]
-    missing = [_rank(each, _lost(each)) for each in _list(given, "missing_ranks")]
+    ranks = [_rank(each, "") for each in _list(data, "ranks")]
+    missing = [_rank(each, _lost(each)) for each in _list(data, "missing_ranks")]
     left[0] -= len(ranks) + len(missing)
     if left[0] < 0:
         raise UnreadableError
-    name = f"{given['hash']} {given.get('secondary_hash', '')}".strip()[:80]
-    return CommunicatorStatus(name, _whole(given.get("size")), tuple(each for each in (*ranks, *missing) if each))
+    name = f"{data['hash']} {data.get('secondary_hash', '')}".strip()[:80]
+    return CommunicatorStatus(name, _whole(data.get("size")), tuple(each for each in (*ranks, *missing) if each))
 
 
-def _list(given: Mapping[str, Any], name: str) -> list[Any]:
-    found = given.get(name)
+def _list(data: Mapping[str, Any], name: str) -> list[Any]:
+    found = data.get(name)
     return found if isinstance(found, list) else []
 
 
-def _rank(given: Any, lost: str) -> RankOfJob | None:
-    if not isinstance(given, dict):
+def _rank(data: Any, lost: str) -> RankOfJob | None:
+    if not isinstance(data, dict):
         return None
-    counts = given.get("collective_counts")
+    counts = data.get("collective_counts")
     seen = {str(name)[:40]: _whole(count) for name, count in counts.items()} if isinstance(counts, dict) else {}
-    gpu = given.get("nvml_dev", given.get("cuda_dev", ""))
+    gpu = data.get("nvml_dev", data.get("cuda_dev", ""))
     return RankOfJob(
-        _whole(given.get("rank")),
-        str(given.get("host", ""))[:64],
+        _whole(data.get("rank")),
+        str(data.get("host", ""))[:64],
         str(gpu)[:16],
-        _whole(given.get("pid")),
+        _whole(data.get("pid")),
         seen,
         lost,
-        _errors(given),
+        _errors(data),
     )
 
 
-def _errors(given: Mapping[str, Any]) -> tuple[str, ...]:
-    status = given.get("status")
+def _errors(data: Mapping[str, Any]) -> tuple[str, ...]:
+    status = data.get("status")
     if not isinstance(status, dict):
         return ()
     found = [ERRORS.get(_whole(status.get(name)), "") for name in ("init_state", "async_error")]
@@ -130,8 +130,8 @@ def _errors(given: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each for each in found if each))
 
 
-def _lost(given: Any) -> str:
-    status = given.get("status") if isinstance(given, dict) else None
+def _lost(data: Any) -> str:
+    status = data.get("status") if isinstance(data, dict) else None
     if isinstance(status, dict) and status.get("considered_dead") is True:
         return DEAD
     if isinstance(status, dict) and status.get("unresponsive") is True:
@@ -139,8 +139,8 @@ def _lost(given: Any) -> str:
     return "has left the communicator, or not joined it"
 
 
-def _whole(given: Any) -> int:
-    return given if type(given) is int and 0 <= given < BIGGEST else 0
+def _whole(data: Any) -> int:
+    return data if type(data) is int and 0 <= data < BIGGEST else 0
 
 
 def _text(answer: str) -> Answer:

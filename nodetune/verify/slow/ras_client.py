@@ -90,7 +90,7 @@ def ask(host: str, port: int) -> str:
         if not greeting.upper().startswith("SERVER PROTOCOL "):
             raise NoAnswerError("what answers is not NCCL's RAS service")
         connection.command(f"TIMEOUT {COLLECT}")
-        connection.command("SET FORMAT json")  # an error: NCCL before 2.28.7, which goes on in text
+        connection.command("SET FORMAT json")  # an error: NCCL before 2.28.7, which continues in text
         return connection.all_of("VERBOSE STATUS")
 
 

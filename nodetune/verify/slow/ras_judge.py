@@ -1,7 +1,7 @@
 """Which ranks of a running job are missing, or behind in which collective: two answers of RAS, some seconds apart. Pure.
 
 Counts are of collectives that were launched, not of those that ended, and those of ranks that run differ for moments.
-A rank is behind only if its communicator stood still between both answers. The counts leave out CUDA graphs.
+A rank is behind only if no count of its communicator grew between both answers. The counts leave out CUDA graphs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RasFinding:
 
 @dataclass(frozen=True)
 class RasStatus:
-    """What two answers say. `problem`: why there is no answer."""
+    """The verdict of two answers. `problem`: why there is no answer."""
 
     address: str
     problem: str = ""

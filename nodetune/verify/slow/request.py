@@ -32,10 +32,10 @@ class SlowRequest:
             address(self.ras)
 
 
-def address(given: str) -> tuple[str, int]:
+def address(typed: str) -> tuple[str, int]:
     """Return host and port of HOST, HOST:PORT or [IPv6]:PORT. Raise RequestError."""
-    found = ADDRESS.fullmatch(given)
+    found = ADDRESS.fullmatch(typed)
     port = int(found[3] or PORT) if found else 0
     if not found or not 0 < port < 65536:
-        raise RequestError(f"--ras {text.plain(given)} is not HOST, HOST:PORT or [IPv6]:PORT")
+        raise RequestError(f"--ras {text.plain(typed)} is not HOST, HOST:PORT or [IPv6]:PORT")
     return found[1] or found[2], port

@@ -25,7 +25,7 @@ def run(request: SlowRequest, sleep: Callable[[float], None] = time.sleep) -> Sl
 
 
 def exit_code(found: SlowRanks | RasStatus) -> int:
-    """Return 1 for a late or missing rank, 3 if something could not be judged, else 0: a program's imbalance is no finding."""
+    """Return 1 for a late or missing rank, 3 if something could not be judged, else 0: a program's imbalance does not count."""
     if isinstance(found, RasStatus):
         return INCOMPLETE if found.problem else FINDINGS if found.findings else OK
     if any(each.cause != PROGRAM for each in found.conclusions):

@@ -71,7 +71,7 @@ def test_two_slow_ranks_are_both_named():
 def test_one_job_cannot_tell_the_host_from_the_program():
     (only,) = found(job(slow={("gpu003", 5): 0.1})).conclusions
     assert only.cause == OPEN
-    assert "another job, with these ranks on other hosts, would tell" in only.why
+    assert "another job, with these ranks on other hosts, would show it" in only.why
 
 
 def test_what_follows_the_host_to_other_ranks_is_the_hosts():

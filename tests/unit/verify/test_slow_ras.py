@@ -137,7 +137,7 @@ def test_an_error_of_a_rank_is_reported():
     assert found(ras_server.answer([7] * 16, errors={3: 6})) == [("error", [3], "remote process error")]
 
 
-def test_a_job_in_which_all_have_launched_the_same_says_that_nobody_goes_on():
+def test_a_job_in_which_all_have_launched_the_same_says_that_nobody_continues():
     status, _ = asked(ras_server.answer([7] * 16))
     assert status.notes[0].startswith("no rank launched anything within 5 s: all compute, or all are in a collective")
 
@@ -264,9 +264,7 @@ def test_the_command_says_that_nothing_is_missing():
     with ras_server.serving(ras_server.answer([7] * 16)) as service:
         done = nodetune("slow", "--ras", f"127.0.0.1:{service.port}", "--pause", "0")
     assert done.returncode == 0, done.stderr
-    assert (
-        "nothing      is missing: all ranks of 1 communicator answer, and none stands behind the others" in done.stdout
-    )
+    assert "nothing      is missing: all ranks of 1 communicator answer, and none is behind the others" in done.stdout
 
 
 def test_the_command_says_what_to_do_without_an_answer():
