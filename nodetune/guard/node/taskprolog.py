@@ -16,7 +16,7 @@ import sys
 TYPE_CHECKING = False  # typing costs more than all of this
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any, TypeGuard
+    from typing import Any
 
 POLICY = "/etc/nodetune/guard.json"
 SYS = "/sys/devices/system"
@@ -52,7 +52,7 @@ def inspector(environment: Mapping[str, str], policy: str = POLICY) -> dict[str,
     job = environment.get("SLURM_JOB_ID", "")
     if not isinstance(given, dict) or not _number(job):
         return {}
-    plugin, folder = given.get("plugin"), given.get("folder")
+    plugin, folder = str(given.get("plugin")), str(given.get("folder"))
     taken = {*environment, *_in_nccl_files(environment)}
     if not _is_path(plugin) or not _is_path(folder) or PROFILER in taken or not os.path.isfile(plugin):
         return {}
@@ -60,8 +60,8 @@ def inspector(environment: Mapping[str, str], policy: str = POLICY) -> dict[str,
     return {name: value for name, value in wanted.items() if name not in taken}
 
 
-def _is_path(text: object) -> TypeGuard[str]:
-    return isinstance(text, str) and text.startswith("/") and text.isprintable()
+def _is_path(text: str) -> bool:
+    return text.startswith("/") and text.isprintable()
 
 
 def settings(
