@@ -1,7 +1,4 @@
-"""Files as NCCL's Inspector writes them: a line as inspector_json.cc and json.cc make it, a file a process.
-
-Recordings of real jobs belong into tests/data/recordings/inspector/ (folders of *.log): test_slow_ranks.py judges each of them.
-"""
+"""Files as NCCL's Inspector writes them: a line as inspector_json.cc and json.cc make it, a file a process."""
 
 import hashlib
 

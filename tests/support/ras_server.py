@@ -1,7 +1,4 @@
-"""NCCL's RAS service as src/ras/client_support.cc speaks it: commands in lines of any case, one status a connection.
-
-Recordings of real answers belong into tests/data/recordings/ras/ (*.json, *.txt): test_slow_ras.py reads each of them.
-"""
+"""NCCL's RAS service as src/ras/client_support.cc speaks it: commands in lines of any case, one status a connection."""
 
 import socket
 import threading

@@ -1,7 +1,8 @@
 """Set the environment of a task: Slurm's TaskProlog, run as the job's user before each task.
 
 Threads that fit the task's CPUs, the settings that the policy names (NCCL's of the profile) and, where the policy says so
-and the plugin is there, NCCL's Inspector. What the user has set stays. Whatever happens here, the task runs: the exit code is 0. Run by its path, and imports nothing of nodetune.
+and the plugin is there, NCCL's Inspector. What the user has set stays. Whatever happens here, the task runs: the exit
+code is 0. Run by its path, and imports nothing of nodetune.
 
 Of the threads: one a core, shared among the GPUs of the task (a launcher starts a process for each) and, where there
 are GPUs, within one NUMA node. OMP_PLACES only for tasks without GPUs that have their CPUs for themselves: it makes
@@ -47,7 +48,10 @@ def _print(found: Mapping[str, str]) -> None:
 
 
 def inspector(environment: Mapping[str, str], policy: str = POLICY) -> dict[str, str]:
-    """Return the variables of NCCL's Inspector, if the policy names its library and that exists. A user's own profiler wins."""
+    """Return the variables of NCCL's Inspector, if the policy names its library and that exists, and create the job's folder.
+
+    A user's own profiler wins.
+    """
     given = _policy(policy).get("inspector")
     job = environment.get("SLURM_JOB_ID", "")
     if not isinstance(given, dict) or not _number(job):
@@ -57,7 +61,20 @@ def inspector(environment: Mapping[str, str], policy: str = POLICY) -> dict[str,
     if not _is_path(plugin) or not _is_path(folder) or PROFILER in taken or not os.path.isfile(plugin):
         return {}
     wanted = {PROFILER: plugin, **INSPECTOR, FOLDER: f"{folder}/{job}"}
+    if FOLDER not in taken and not _made(wanted[FOLDER]):
+        return {}
     return {name: value for name, value in wanted.items() if name not in taken}
+
+
+def _made(folder: str) -> bool:
+    """Create a folder. Of ranks that start together, the Inspector itself writes nothing for those that create it too late."""
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def _is_path(text: str) -> bool:

@@ -75,7 +75,10 @@ def summary(found: SlowRanks | RasStatus) -> str:
         )
     judged = [each for each in found.jobs if each.judged]
     hosts = {host for each in judged for host in each.hosts}
-    told = f"{len(judged)} of {text.count(len(found.jobs), 'job')} judged, {text.count(len(hosts), 'host')}"
+    told = f"{len(judged)} of {text.count(len(found.jobs), 'job')} judged"
+    if not judged:
+        return told
+    told += f", {text.count(len(hosts), 'host')}"
     late = sum(each.cause != PROGRAM for each in found.conclusions)
     return f"{told}: {text.count(late, 'late part') if late else 'no rank is late for its host or GPU'}"
 

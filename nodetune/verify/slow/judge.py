@@ -29,6 +29,9 @@ from nodetune.verify.slow.model import (
 )
 
 HALF = 0.5
+ALWAYS, FAR = 0.9, 3
+"""Of few ranks, one is pointed at if it is the last in this share of its collectives, and this many times later than the next one."""
+
 FEW = "too few ranks that do the same to know how much healthy ones differ: 7 at least"
 OTHER_JOB = "another job, with these ranks on other hosts, would show it"
 
@@ -127,7 +130,7 @@ def _judged_job(each: _Compared, late: Mapping[Process, Lateness], tests: int) -
     # of a job that was judged, small communicators and rare collectives are no loss
     few = (FEW,) if each.rows and not alike else ()
     reasons = () if judged else (each.reasons or few)
-    undecided = () if late else _undecided(each, tests)
+    undecided = () if late else _undecided(each, tests) or (_last(each) if few else ())
     hosts = tuple(sorted({process.host for process in members}))
     return JudgedJob(each.job.name, hosts, len(members), len(judged), undecided, reasons)
 
@@ -148,6 +151,19 @@ def _undecided(each: _Compared, tests: int) -> tuple[str, ...]:
                 f"{ranks} of {count} ranks, on {hosts}, join {kind.collective} at least {wait:.3g} ms late: {between}"
             )
     return tuple(found[:1])
+
+
+def _last(each: _Compared) -> tuple[str, ...]:
+    """Say which rank of too few to judge is nearly always the last, by far more than the next one."""
+    for kind, rows in each.alike().items():
+        worst, *others = sorted(rows, key=lambda row: -row.share)
+        if worst.last >= ALWAYS and worst.share >= max(outliers.WORTH, *(FAR * row.share for row in others)):
+            world, rank = _largest(each.job, worst.process)
+            share, wait = f"{100 * worst.last:.0f} % of {worst.calls}", f"{worst.wait / 1000:.3g} ms"
+            return (
+                f"rank {rank} of {world}, on {worst.process.host}, joins {kind.collective} last in {share}, {wait} late",
+            )
+    return ()
 
 
 def _conclusions(parts: Sequence[LatePart], compared: Sequence[_Compared]) -> list[Conclusion]:

@@ -17,13 +17,19 @@ JOB = {"SLURM_JOB_ID": "812"}
 def policy(tmp_path, monkeypatch):
     """policy(plugin=…, folder=…) → the path of a policy that root wrote; the library exists as tmp_path/lib.so."""
     (tmp_path / "lib.so").write_bytes(b"")
-    mode = [0o100644, 0]
-    monkeypatch.setattr(taskprolog.os, "stat", lambda path: os.stat_result([mode[0], 0, 0, 1, mode[1], 0, 9, 0, 0, 0]))
-    monkeypatch.setattr(taskprolog.os.path, "isfile", lambda path: path == str(tmp_path / "lib.so"))
+    mode, real = [0o100644, 0], os.stat
+
+    def stat(path, **options):
+        if str(path).endswith("guard.json"):
+            return os.stat_result([mode[0], 0, 0, 1, mode[1], 0, 9, 0, 0, 0])
+        return real(path, **options)
+
+    monkeypatch.setattr(taskprolog.os, "stat", stat)
 
     def make(given="both", permissions=0o100644, uid=0):
         mode[:] = permissions, uid
-        wanted = {"plugin": str(tmp_path / "lib.so"), "folder": "/shared/inspector"}
+        wanted = {"plugin": str(tmp_path / "lib.so"), "folder": str(tmp_path / "shared")}
+        (tmp_path / "shared").mkdir(exist_ok=True)
         file = tmp_path / "guard.json"
         file.write_text(json.dumps({"environment": {}, "inspector": wanted if given == "both" else given}))
         return str(file)
@@ -36,13 +42,26 @@ def test_tasks_get_the_variables_and_a_folder_for_their_job(policy, tmp_path):
         "NCCL_PROFILER_PLUGIN": str(tmp_path / "lib.so"),
         "NCCL_INSPECTOR_ENABLE": "1",
         "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS": "500",
-        "NCCL_INSPECTOR_DUMP_DIR": "/shared/inspector/812",
+        "NCCL_INSPECTOR_DUMP_DIR": str(tmp_path / "shared" / "812"),
     }
 
 
-def test_what_the_user_has_set_stays(policy):
+def test_the_folder_is_there_before_the_ranks_start_and_each_task_may_find_it(policy, tmp_path):
+    first = taskprolog.inspector(JOB, policy())
+    assert (tmp_path / "shared" / "812").is_dir()
+    assert taskprolog.inspector(JOB, policy()) == first
+
+
+def test_nothing_is_set_where_the_folder_cannot_be_created(policy, tmp_path):
+    path = policy()
+    (tmp_path / "shared").rmdir()
+    assert taskprolog.inspector(JOB, path) == {}
+
+
+def test_what_the_user_has_set_stays(policy, tmp_path):
     found = taskprolog.inspector({**JOB, "NCCL_INSPECTOR_DUMP_DIR": "/mine"}, policy())
     assert "NCCL_INSPECTOR_DUMP_DIR" not in found
+    assert not (tmp_path / "shared" / "812").exists()
     assert found["NCCL_INSPECTOR_ENABLE"] == "1"
 
 

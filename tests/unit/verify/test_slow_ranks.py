@@ -2,13 +2,14 @@
 
 import json
 import random
+import tarfile
 from pathlib import Path
 
 import pytest
 
 from benchmarks.support.late_jobs import QuietJob
 from nodetune.foundation import UserError, schemas
-from nodetune.verify.slow import inspector, judge, run
+from nodetune.verify.slow import inspector, judge, lateness, run
 from nodetune.verify.slow.model import FIRST, HOST, OPEN, PROGRAM, Kind, Process
 from nodetune.verify.slow.request import SlowRequest
 from tests.support import inspector_files
@@ -16,7 +17,7 @@ from tests.support.commandline import nodetune
 
 HOSTS = ["gpu001", "gpu002", "gpu003", "gpu004"]
 OTHERS = ["gpu005", "gpu006", "gpu007", "gpu003"]
-RECORDED = Path(__file__).parents[2] / "data" / "recordings" / "inspector"
+RECORDED = Path(__file__).parents[2] / "data" / "recordings" / "inspector" / "h200-x4.tar.xz"
 
 
 def job(name="812", hosts=HOSTS, layout="one", seed=1, **planted):
@@ -272,7 +273,42 @@ def test_one_of_both_sources_is_asked_for(words):
     )
 
 
-def test_recorded_jobs_can_be_judged():
-    for place in sorted(RECORDED.iterdir()) if RECORDED.is_dir() else ():
-        result = run.run(SlowRequest(inspector=place))
-        assert all(each.judged or each.unjudged for each in result.jobs), place
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """Folders of NCCL 2.28.9's Inspector on four H200s: rank 2 computes 0 (even_1), 5 (late5_1) and 20 % (late20_1) longer."""
+    folder = tmp_path_factory.mktemp("inspector")
+    with tarfile.open(RECORDED) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.mark.parametrize(("name", "calls"), [("even_1", 400), ("late5_1", 400), ("late20_1", 350)])
+def test_every_line_of_a_real_job_is_read(recorded, name, calls):
+    (only,), notes = inspector.read(recorded / name)
+    (communicator,) = only.communicators
+    assert communicator.size == len(communicator.members) == 4
+    assert {kind.size for kind in communicator.calls} == {16 << 20, 256 << 20}
+    assert {len(of_rank) for calls in communicator.calls.values() for of_rank in calls.values()} == {calls}
+    assert not notes
+
+
+def test_in_a_real_job_the_rank_with_more_to_do_has_the_shortest_kernel(recorded):
+    (only,), _ = inspector.read(recorded / "late20_1")
+    rows, reasons = lateness.of_communicator(only.communicators[0])
+    assert not reasons
+    late = {row.kind.size: row for row in rows if row.wait > 300}
+    assert set(late) == {16 << 20, 256 << 20}
+    for row in late.values():
+        assert only.communicators[0].members[2] == row.process
+        assert row.last == 1.0
+        assert row.wait == pytest.approx(930, rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["even_1", "late5_1", "late20_1"])
+def test_four_real_ranks_are_too_few_to_name_one(recorded, name):
+    done = nodetune("slow", "--inspector", recorded / name)
+    assert done.returncode == 3, done.stderr
+    assert f"job {name}: too few ranks that do the same" in done.stdout
+    assert done.stdout.splitlines()[-1] == "jobs         0 of 1 job judged"
+    where = "rank 2 of 4, on vm, joins AllReduce last in 100 % of 350"
+    assert (where in done.stdout) == (name == "late20_1")

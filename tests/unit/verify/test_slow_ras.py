@@ -9,7 +9,7 @@ import pytest
 
 from nodetune.foundation import schemas
 from nodetune.foundation.request import RequestError
-from nodetune.verify.slow import ras_answer, ras_client, run, words
+from nodetune.verify.slow import ras_answer, ras_client, ras_judge, run, words
 from nodetune.verify.slow.request import PORT, SlowRequest, address
 from tests.support import ras_server
 from tests.support.commandline import nodetune
@@ -289,6 +289,17 @@ def test_the_document_follows_its_schema_and_is_safe():
     assert data["findings"][0]["ranks"][0]["counts"]["AllReduce"] == 6
 
 
-def test_recorded_answers_can_be_read():
-    for file in sorted(RECORDED.iterdir()) if RECORDED.is_dir() else ():
-        assert ras_answer.read(file.read_text()).communicators, file
+@pytest.mark.parametrize("name", ["behind.json", "behind.txt"])
+def test_a_real_job_whose_rank_1_has_stopped_before_a_collective(name):
+    """NCCL 2.28.9 on two H200s."""
+    answer = ras_answer.read((RECORDED / name).read_text())
+    (only,) = ras_judge.judged("localhost", answer, answer, 5).findings
+    (rank,) = only.ranks
+    assert (only.kind, rank.rank, rank.host, rank.gpu, rank.pid) == (ras_judge.BEHIND, 1, "gpu001", "1", 1393)
+    assert only.why == "launched AllReduce up to 403; the others are at 404"
+
+
+def test_a_real_job_whose_rank_1_does_not_answer():
+    answer = ras_answer.read((RECORDED / "stopped.txt").read_text())
+    (only,) = ras_judge.judged("localhost", answer, answer, 5).findings
+    assert (only.kind, [rank.rank for rank in only.ranks], only.why) == (ras_judge.MISSING, [1], ras_answer.NO_DATA)
