@@ -94,7 +94,7 @@ class Service:
 
     def __init__(self, answers, json=True):
         self._answers, self._json, self.heard = list(answers), json, []
-        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket = socket.create_server(("127.0.0.1", 0), reuse_port=True)
         self.port = self._socket.getsockname()[1]
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()

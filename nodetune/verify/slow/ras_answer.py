@@ -36,6 +36,9 @@ GROUP = re.compile(r"(\d{1,9}) ranks have (?:launched up to operation (\d{1,18})
 REPORTED = re.compile(r"\d{1,9} ranks reported ([\w ]{1,60})")
 MISSING = re.compile(r"The missing ranks?: ([\d,]{1,2000})")
 PROCESS = re.compile(r"Process (\d{1,10}) on node (\S{1,64}) managing GPUs? (\S{1,64})")
+NO_COMMA = re.compile(r'("nvml_dev": \d+)(\s+"status":)')
+"""NCCL 2.28.9 leaves out the comma between them for missing ranks, and no JSON reader takes its answer."""
+
 NO_DATA, DEAD = "no data", "dead: unreachable for a minute"
 
 
@@ -75,7 +78,7 @@ def read(answer: str) -> Answer:
 
 def _json(answer: str) -> Answer:
     try:
-        data = json.loads(answer)
+        data = json.loads(NO_COMMA.sub(r"\1,\2", answer))
     except (ValueError, RecursionError):
         raise UnreadableError from None
     if not isinstance(data, dict) or not isinstance(data.get("communicators"), list):

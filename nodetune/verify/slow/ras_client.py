@@ -2,7 +2,8 @@
 
 It listens on localhost, port 28028, and speaks lines: `CLIENT PROTOCOL n` → `SERVER PROTOCOL n`, `TIMEOUT s` → `OK`,
 `SET FORMAT json` → `OK` (2.28.7 and newer) or `ERROR: …`, `VERBOSE STATUS` → the answer, after which it closes the connection.
-What answers may be anything: its size and time are bounded.
+All processes of the job on the node listen on this port, and the kernel picks one for each connection. One that is stopped
+stays silent; the next connection reaches another. What answers may be anything: its size and time are bounded.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ PROTOCOL = 2
 COLLECT = 10
 """Seconds that the job may take to ask its own processes. NCCL's default is 5."""
 
-CONNECT, MOST_SECONDS = 5.0, 60.0
+CONNECT, GREETING, STEP, MOST_SECONDS = 5.0, 2.0, 2 * COLLECT + 1.0, 60.0
+ATTEMPTS = 16
+"""Connections until a process answers. With four of eight stopped, all of them miss once in 65,536 times."""
+
 LINE, MOST_BYTES = 4096, 64 << 20
 """JSON has 0.6 KB for each rank of each communicator: 1,000 ranks in 100 communicators of all of them."""
 
@@ -26,11 +30,15 @@ class NoAnswerError(Exception):
     """Why nothing usable came."""
 
 
+class SilentError(NoAnswerError):
+    """The process that was reached says nothing."""
+
+
 class Connection:
     """One connection, which answers one question."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self._end = time.monotonic() + MOST_SECONDS
+    def __init__(self, host: str, port: int, end: float) -> None:
+        self._end, self._step = end, GREETING
         self._left = b""
         try:
             self._socket = socket.create_connection((host, port), CONNECT)
@@ -47,6 +55,7 @@ class Connection:
             if len(self._left) > LINE or not (got := self._received()):
                 raise NoAnswerError("what answers is not NCCL's RAS service")
             self._left += got
+        self._step = STEP
         line, _, self._left = self._left.partition(b"\n")
         return line.decode("utf-8", "replace").strip()
 
@@ -72,6 +81,8 @@ class Connection:
         self._bound()
         try:
             return self._socket.recv(1 << 16)
+        except TimeoutError:
+            raise SilentError("no answer in time") from None
         except OSError as problem:
             raise NoAnswerError(_words(problem)) from None
 
@@ -80,18 +91,24 @@ class Connection:
         left = self._end - time.monotonic()
         if left <= 0:
             raise NoAnswerError(f"no complete answer within {MOST_SECONDS:g} s")
-        self._socket.settimeout(min(left, 2 * COLLECT + 1))
+        self._socket.settimeout(min(left, self._step))
 
 
 def ask(host: str, port: int) -> str:
     """Return the status of the job: JSON where its NCCL has it, else text. Raise NoAnswerError."""
-    with closing(Connection(host, port)) as connection:
-        greeting = connection.command(f"CLIENT PROTOCOL {PROTOCOL}")
-        if not greeting.upper().startswith("SERVER PROTOCOL "):
-            raise NoAnswerError("what answers is not NCCL's RAS service")
-        connection.command(f"TIMEOUT {COLLECT}")
-        connection.command("SET FORMAT json")  # an error: NCCL before 2.28.7, which continues in text
-        return connection.all_of("VERBOSE STATUS")
+    end = time.monotonic() + MOST_SECONDS
+    for _ in range(ATTEMPTS):
+        with closing(Connection(host, port, end)) as connection:
+            try:
+                greeting = connection.command(f"CLIENT PROTOCOL {PROTOCOL}")
+            except SilentError:
+                continue
+            if not greeting.upper().startswith("SERVER PROTOCOL "):
+                raise NoAnswerError("what answers is not NCCL's RAS service")
+            connection.command(f"TIMEOUT {COLLECT}")
+            connection.command("SET FORMAT json")  # an error: NCCL before 2.28.7, which continues in text
+            return connection.all_of("VERBOSE STATUS")
+    raise NoAnswerError("it accepts connections and says nothing: the processes that listen there are stopped")
 
 
 def _words(problem: Exception) -> str:

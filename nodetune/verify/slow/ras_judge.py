@@ -63,7 +63,7 @@ def judged(address: str, first: Answer, second: Answer, pause: float) -> RasStat
         second.version,
         len(second.communicators),
         tuple(findings),
-        tuple(_notes(first, second, moving, pause)),
+        tuple(_notes(first, second, moving, bool(findings), pause)),
     )
 
 
@@ -110,7 +110,7 @@ def _counts(each: CommunicatorStatus) -> Mapping[int, Mapping[str, int]]:
     return {rank.rank: rank.counts for rank in each.ranks}
 
 
-def _notes(first: Answer, second: Answer, moving: int, pause: float) -> Iterable[str]:
+def _notes(first: Answer, second: Answer, moving: int, is_found: bool, pause: float) -> Iterable[str]:
     if moving:
         yield f"counts differ in {text.count(moving, 'communicator')} that went on within {pause:g} s: usual in a job that runs"
     if second.timeouts:
@@ -118,6 +118,7 @@ def _notes(first: Answer, second: Answer, moving: int, pause: float) -> Iterable
     before = {each.id: each for each in first.communicators}
     if (
         second.is_json
+        and not is_found
         and second.communicators
         and all(_stands(before.get(each.id), each) for each in second.communicators)
     ):

@@ -225,10 +225,21 @@ def test_an_answer_without_end_is_bounded(monkeypatch):
 
 
 def test_a_service_that_says_nothing_is_given_up(monkeypatch):
-    monkeypatch.setattr(ras_client, "MOST_SECONDS", 0.3)
+    monkeypatch.setattr(ras_client, "GREETING", 0.01)
     with socket.create_server(("127.0.0.1", 0)) as server:
         status = run.run(SlowRequest(ras=f"127.0.0.1:{server.getsockname()[1]}"), lambda _seconds: None)
-    assert status.problem == "no answer in time"
+    assert status.problem == "it accepts connections and says nothing: the processes that listen there are stopped"
+
+
+def test_a_stopped_process_that_listens_on_the_same_port_is_passed_over(monkeypatch):
+    """All processes of a node listen with SO_REUSEPORT: the kernel gives each of them some of the connections."""
+    monkeypatch.setattr(ras_client, "GREETING", 0.2)
+    with (
+        ras_server.serving(ras_server.answer([7] * 16)) as service,
+        socket.create_server(("127.0.0.1", service.port), reuse_port=True),
+    ):
+        statuses = [run.run(SlowRequest(ras=f"127.0.0.1:{service.port}"), lambda _seconds: None) for _ in range(5)]
+    assert [each.problem for each in statuses] == [""] * 5
 
 
 @pytest.mark.parametrize(
@@ -299,7 +310,28 @@ def test_a_real_job_whose_rank_1_has_stopped_before_a_collective(name):
     assert only.why == "launched AllReduce up to 403; the others are at 404"
 
 
+def test_a_real_job_whose_rank_0_is_stopped_and_whose_rank_2_sleeps():
+    """NCCL 2.28.9 on four H200s."""
+    answer = ras_answer.read((RECORDED / "stopped.json").read_text())
+    found = ras_judge.judged("localhost", answer, answer, 5)
+    assert [(each.kind, [rank.rank for rank in each.ranks]) for each in found.findings] == [
+        (ras_judge.MISSING, [0]),
+        (ras_judge.BEHIND, [2]),
+    ]
+    assert not found.notes
+
+
 def test_a_real_job_whose_rank_1_does_not_answer():
     answer = ras_answer.read((RECORDED / "stopped.txt").read_text())
     (only,) = ras_judge.judged("localhost", answer, answer, 5).findings
     assert (only.kind, [rank.rank for rank in only.ranks], only.why) == (ras_judge.MISSING, [1], ras_answer.NO_DATA)
+
+
+def test_a_missing_rank_is_read_although_nccl_leaves_out_a_comma():
+    given = ras_server.answer([7] * 16, lost=[3])
+    wrong = given.replace(
+        '"nvml_dev": 3,\n          "status": {\n            "unresponsive"',
+        '"nvml_dev": 3\n          "status": {\n            "unresponsive"',
+    )
+    assert wrong != given
+    assert ras_answer.read(wrong) == ras_answer.read(given)
