@@ -107,7 +107,8 @@ class _Alone:
         self._level = level(middles)
         self._noise = spread(each - self._level for each in middles)
         apart = [rail - middle(each) for each in self._rails.values() for rail in each if rail > BAD]
-        self._apart = spread(each - level(apart) for each in apart)
+        usual = level(apart)
+        self._apart = spread(each - usual for each in apart)
 
     def placed(self, part: Part, low: Sequence[Run], loss: float, fault: str) -> tuple[Part, str]:
         """Return a node, its GPU or its NIC, and how it is by itself."""

@@ -9,7 +9,7 @@ from nodetune.verify.find_slow.reading import Conclusions
 
 Group = tuple[int, ...]
 
-WITNESSES = 16
+WITNESSES = 64
 """Good pairs that run along when something is repeated: they show whether the whole fleet became faster or slower."""
 
 
@@ -65,7 +65,7 @@ class Repeats:
             if node in self._free:
                 self._with_a_good_one(node)
         busy: set[int] = set()  # few flows at once: an uplink may be oversubscribed
-        for part in self._found.doubtful(LINK):
+        for part in sorted(self._found.doubtful(LINK), key=lambda part: -self._found.doubts[part]):
             for _ in range(0 if set(part.at) & busy else 2):
                 self._across(*part.at)
             busy |= set(part.at)

@@ -20,6 +20,7 @@ from nodetune.verify.find_slow.model import (
     WHOLE,
     Answer,
     Fleet,
+    Part,
     Result,
     Round,
     Run,
@@ -128,7 +129,8 @@ class _Work:
         return [replace(run, rails=tuple(rail - moved if rail > BAD else rail for rail in run.rails)) for run in runs]
 
     def _is_witness(self, run: Run) -> bool:
-        return set(run.nodes) <= self.found.clear
+        """Return whether a repeated pair is good. A path in doubt was chosen for a low figure, and the next is mostly higher."""
+        return set(run.nodes) <= self.found.clear and Part(PATH, run.nodes) not in self.found.doubts
 
     def conclude(self) -> Conclusions:
         self.found = conclude(self._fleet, self._runs, own_odds(self._solo))
