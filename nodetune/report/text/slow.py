@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TextIO
 
@@ -50,7 +51,7 @@ def _conclusion(out: Lines, each: Conclusion) -> None:
     if len(each.parts) > MOST_PARTS:
         _line(out, "", "", f"and {len(each.parts) - MOST_PARTS} more: --format json lists all")
     if each.cause == HOST:
-        _line(out, "", "green", f"nodetune audit -i {text.plain(first.host)} -b")
+        _line(out, "", "green", f"nodetune audit -i {shlex.quote(first.host)} -b")
 
 
 def _reasons(jobs: Sequence[JudgedJob]) -> dict[str, list[str]]:
@@ -71,6 +72,7 @@ def summary(found: SlowRanks | RasStatus) -> str:
     if isinstance(found, RasStatus):
         return (
             found.problem
+            or ("not judged: this NCCL answers in text only" if found.text else "")
             or f"{text.count(len(found.findings), 'finding')} in {text.count(found.communicators, 'communicator')}"
         )
     judged = [each for each in found.jobs if each.judged]
@@ -80,7 +82,10 @@ def summary(found: SlowRanks | RasStatus) -> str:
         return told
     told += f", {text.count(len(hosts), 'host')}"
     late = sum(each.cause != PROGRAM for each in found.conclusions)
-    return f"{told}: {text.count(late, 'late part') if late else 'no rank is late for its host or GPU'}"
+    if late:
+        return f"{told}: {text.count(late, 'late part')}"
+    is_whole = not any(each.unjudged or each.undecided for each in found.jobs)
+    return f"{told}: {'no rank is late for its host or GPU' if is_whole else 'no rank is named'}"
 
 
 def _status(out: Lines, found: RasStatus) -> None:
@@ -94,6 +99,11 @@ def _status(out: Lines, found: RasStatus) -> None:
         )
         _line(out, "", "green", "ssh -NL 28028:localhost:28028 NODE   then: nodetune slow --ras localhost")
         _line(out, "", "", "or on another address and port, where the job has NCCL_RAS_ADDR")
+        return
+    if found.text:
+        _line(out, "not judged", "magenta", "this NCCL answers in text only (before 2.28.7). It says:")
+        for line in found.text.splitlines():
+            out.line((text.plain(line, 2000), ""))
         return
     for each in found.findings[:MOST_FINDINGS]:
         _line(out, each.kind, STYLES[each.kind], words.finding(each))

@@ -67,6 +67,7 @@ def _ras(found: RasStatus) -> dict[str, Any]:
         "communicators": found.communicators,
         "findings": [_finding(each) for each in found.findings],
         "notes": list(found.notes),
+        "text": found.text,
     }
 
 

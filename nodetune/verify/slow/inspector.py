@@ -12,6 +12,7 @@ This holds for collectives that end for all ranks together: not for a broadcast 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,7 +55,8 @@ class Call(NamedTuple):
 @dataclass
 class _Found:
     size: int
-    folder: str
+    places: set[tuple[str, Process]] = field(default_factory=set)
+    """The folder of each process's file, and the process."""
     members: dict[int, Process] = field(default_factory=dict)
     calls: dict[Kind, dict[int, dict[int, tuple[int, int]]]] = field(default_factory=dict)
     repeated: set[tuple[Kind, int]] = field(default_factory=set)
@@ -62,26 +64,49 @@ class _Found:
 
 def read(path: Path) -> tuple[list[Job], list[str]]:
     """Return the jobs of a file or a folder, and notes about what was left out. Raise UserError, OSError."""
-    files = sorted(each for each in path.rglob("*.log") if each.is_file()) if path.is_dir() else [path]
+    notes: list[str] = []
+    files = sorted(_files(path, notes)) if path.is_dir() else [path]
     if len(files) > MOST_FILES:
         raise UserError(f"{text.plain(path)}: {len(files)} files, at most {MOST_FILES}: give the folder of fewer jobs")
-    most, notes = max(1000, MOST_CALLS // max(1, len(files))), []
+    most = max(200, MOST_CALLS // max(1, len(files)))
     found: dict[str, _Found] = {}
-    lines = 0
+    lines = cut = 0
     for each in files:
         number = 0
-        for number, call in enumerate(_calls(each), 1):
-            if number > most:
-                notes.append(f"{text.plain(each.name)}: only its first {most} collectives are used")
-                break
-            _add(found, call, str(each.parent))
+        try:
+            for number, call in enumerate(_calls(each), 1):
+                if number > most:
+                    cut += 1
+                    break
+                _add(found, call, str(each.parent))
+        except OSError as problem:
+            notes.append(_unread(each, problem))
         lines += number
+    if cut:
+        notes.insert(0, f"of {text.count(cut, 'file')}, only the first {most} collectives are used")
     if not lines:
+        for note in notes[:1]:
+            raise UserError(f"{text.plain(path)}: no collective of NCCL's Inspector could be read: {note}")
         raise UserError(f"{text.plain(path)}: no collective of NCCL's Inspector in it: {EXPECTED}")
     repeated = sum(len(each.repeated) for each in found.values())
     if repeated:
-        notes.append(f"{repeated} collectives with the same number as another (CUDA graphs) cannot be matched")
+        notes.insert(0, f"{repeated} collectives with the same number as another (CUDA graphs) cannot be matched")
     return _jobs(found), notes[:20]
+
+
+def _files(path: Path, notes: list[str]) -> Iterator[Path]:
+    """Yield the files of a folder, and note folders that cannot be read."""
+    for folder, _, names in os.walk(
+        path, onerror=lambda problem: notes.append(_unread(Path(problem.filename), problem))
+    ):
+        for name in names:
+            file = Path(folder, name)
+            if name.endswith(".log") and file.is_file():
+                yield file
+
+
+def _unread(path: Path, problem: OSError) -> str:
+    return f"{text.plain(path)} was left out: {(problem.strerror or str(problem)).lower()}"
 
 
 def _calls(path: Path) -> Iterator[Call]:
@@ -131,9 +156,10 @@ def _end(call: Mapping[str, Any], about: Mapping[str, Any]) -> int:
 
 
 def _add(found: dict[str, _Found], call: Call, folder: str) -> None:
-    each = found.setdefault(call.communicator, _Found(call.ranks, folder))
+    each = found.setdefault(call.communicator, _Found(call.ranks))
     if each.size != call.ranks or each.members.setdefault(call.rank, call.process) != call.process:
         return  # a hash that two communicators share: the first counts
+    each.places.add((folder, call.process))
     kind = Kind(call.collective, call.size, call.ranks)
     of_rank = each.calls.setdefault(kind, {}).setdefault(call.rank, {})
     if call.number in of_rank:
@@ -145,14 +171,17 @@ def _jobs(found: Mapping[str, _Found]) -> list[Job]:
     """Put communicators that share a process into one job."""
     groups: list[tuple[set[tuple[str, Process]], list[str]]] = []
     for name, each in found.items():
-        processes = {(each.folder, process) for process in each.members.values()}
+        processes = set(each.places)
         names = [name]
         for group in [group for group in groups if group[0] & processes]:
             groups.remove(group)
             processes |= group[0]
             names = group[1] + names
         groups.append((processes, names))
-    jobs = [(found[names[0]].folder, [_communicator(name, found[name]) for name in names]) for _, names in groups]
+    jobs = [
+        (os.path.commonpath([folder for folder, _ in places]), [_communicator(name, found[name]) for name in names])
+        for places, names in groups
+    ]
     return [Job(name, each) for name, (_, each) in zip(_names([folder for folder, _ in jobs]), jobs, strict=True)]
 
 

@@ -1,7 +1,8 @@
 """From timed collectives to late ranks and their cause, over all jobs. Pure.
 
 A late rank makes others late in its other communicators: the ranks of its tensor-parallel group all join the next all-reduce late.
-A rank that itself waits for a late rank is therefore not named.
+A rank that itself waits for a late rank is therefore not named. Where ranks that are late in different communicators at the same
+place may be parts of one model that wait for one another unseen (pipelines, small groups), none of them is.
 
 One job cannot show whether it is a slow host or a program that gives this rank more to do. Several jobs can: what follows the
 host to other ranks is the host's, what follows the rank to other hosts is the program's.
@@ -9,7 +10,7 @@ host to other ranks is the host's, what follows the rank to other hosts is the p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nodetune.foundation import by_key, text
@@ -54,8 +55,10 @@ def judged(jobs: Iterable[Job], notes: Sequence[str] = ()) -> SlowRanks:
     found: list[JudgedJob] = []
     for each in compared:
         late = _late(each, tests)
-        parts += _parts(each, late)
-        found.append(_judged_job(each, late, tests))
+        together = _together(each, late)
+        known = {process: row for process, row in late.items() if process not in together}
+        parts += _parts(each, known)
+        found.append(_judged_job(each, known, sorted(together, key=_place), tests))
     return SlowRanks(tuple(found), tuple(_conclusions(parts, compared)), tuple(notes))
 
 
@@ -84,6 +87,36 @@ def _late(each: _Compared, tests: int) -> dict[Process, Lateness]:
         worst[row.process] = row
     causes = {process: row for process, row in worst.items() if not waits.get(process)}
     return causes or worst
+
+
+def _together(each: _Compared, late: Mapping[Process, Lateness]) -> set[Process]:
+    """Return late processes that may wait for one another where nobody sees it: at one place of several communicators.
+
+    The ranks of one model are at the same place of their data-parallel communicators. All of a host are its own affair.
+    """
+    judged = {row.communicator for row in each.rows}
+    seen = [set(one.members.values()) for one in each.job.communicators if one.id in judged]
+    found: set[Process] = set()
+    for processes in by_key(((row.kind.ranks, row.rank), process) for process, row in late.items()).values():
+        apart = [
+            one
+            for one in processes
+            if not any(one in members and other in members for members in seen for other in processes if other != one)
+        ]
+        hosts = {process.host for process in apart}
+        if len(apart) > 1 and not (len(hosts) == 1 and _is_whole(each.job, apart)):
+            found |= set(apart)
+    return found
+
+
+def _is_whole(job: Job, processes: Sequence[Process]) -> bool:
+    """Return whether these are (nearly) all of the job's processes on their host."""
+    of = sum(process.host == processes[0].host for process in job.positions)
+    return 4 * len(processes) >= 3 * of
+
+
+def _place(process: Process) -> tuple[str, int]:
+    return process.host, process.pid
 
 
 def _parts(each: _Compared, late: Mapping[Process, Lateness]) -> list[LatePart]:
@@ -123,16 +156,40 @@ def _local(job: Job) -> dict[Process, int]:
     return {process: at for processes in of_host.values() for at, process in enumerate(processes)}
 
 
-def _judged_job(each: _Compared, late: Mapping[Process, Lateness], tests: int) -> JudgedJob:
+def _judged_job(
+    each: _Compared, late: Mapping[Process, Lateness], together: Sequence[Process], tests: int
+) -> JudgedJob:
     members = each.job.positions
     alike = [rows for rows in each.alike().values() if outliers.comparable(rows)]
     judged = {row.process for rows in alike for row in rows}
-    # of a job that was judged, small communicators and rare collectives are no loss
     few = (FEW,) if each.rows and not alike else ()
-    reasons = () if judged else (each.reasons or few)
-    undecided = () if late else _undecided(each, tests) or (_last(each) if few else ())
+    reasons = tuple(_left_out(each, alike, judged)) if judged else (each.reasons or few)
     hosts = tuple(sorted({process.host for process in members}))
+    if together:
+        undecided: tuple[str, ...] = (_of_model(each.job, together),)
+    else:
+        undecided = () if late else _undecided(each, tests) or (_last(each) if few else ())
     return JudgedJob(each.job.name, hosts, len(members), len(judged), undecided, reasons)
+
+
+def _left_out(each: _Compared, alike: Sequence[Sequence[Lateness]], judged: set[Process]) -> Iterator[str]:
+    """Say what a judged job does not show: ranks, or hosts, that were compared with no other."""
+    members, world = each.job.positions, max(one.size for one in each.job.communicators)
+    ranks = max(world, len(members))
+    if len(judged) < ranks:
+        yield f"{len(judged)} of {text.count(ranks, 'rank')} could be compared"
+    compared = {row.communicator for rows in alike for row in rows}
+    across = [one for one in each.job.communicators if one.id in compared]
+    if len({process.host for process in members}) > 1 and all(
+        len({process.host for process in one.members.values()}) == 1 for one in across
+    ):
+        yield "its hosts were compared with themselves only"
+
+
+def _of_model(job: Job, together: Sequence[Process]) -> str:
+    ranks = text.names([str(_largest(job, process)[1]) for process in together])
+    hosts = text.names(sorted({process.host for process in together}))
+    return f"ranks {ranks} on {hosts} are late together: one of them, which the others may wait for"
 
 
 def _undecided(each: _Compared, tests: int) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ def of_communicator(each: Communicator) -> tuple[list[Lateness], list[str]]:
     for kind, calls in ranked[:MOST_KINDS]:
         numbers = _matched(calls, _least(each.size))
         spacing = _spacing(calls, numbers) if numbers else 0.0
-        if reason := _unjudged(each.size, calls, numbers, spacing):
+        if reason := _unjudged(each, calls, numbers, spacing):
             reasons.append(reason)
         else:
             found += _compared(each, kind, calls, numbers, spacing)
@@ -42,8 +42,11 @@ def _least(size: int) -> int:
     return max(LEAST_RANKS, -(-3 * size // 4))
 
 
-def _unjudged(size: int, calls: Calls, numbers: Sequence[int], spacing: float) -> str:
+def _unjudged(each: Communicator, calls: Calls, numbers: Sequence[int], spacing: float) -> str:
     """Return why the ranks cannot be compared; empty: they can."""
+    size = each.size
+    if len(set(each.members.values())) < len(each.members):
+        return "processes that drive several GPUs: the Inspector does not name the GPU"
     if size < LEAST_RANKS:
         return f"communicators of fewer than {LEAST_RANKS} ranks: no rank is the usual one"
     if len(calls) < _least(size):
@@ -99,5 +102,5 @@ def _compared(each: Communicator, kind: Kind, calls: Calls, numbers: Sequence[in
         wait = median(every)
         parts = tuple(median(block) / spacing for block in blocks if block)
         share = last[rank] / len(every)
-        rows.append(Lateness(each.id, each.members[rank], kind, len(every), share, wait, wait / spacing, parts))
+        rows.append(Lateness(each.id, rank, each.members[rank], kind, len(every), share, wait, wait / spacing, parts))
     return rows

@@ -71,6 +71,8 @@ class Lateness:
     """The lateness of one rank in the collectives of one kind. `share` and `blocks`: fractions of the time between two."""
 
     communicator: str
+    rank: int
+    """In that communicator."""
     process: Process
     kind: Kind
     calls: int

@@ -17,6 +17,8 @@ def run(request: SlowRequest, sleep: Callable[[float], None] = time.sleep) -> Sl
     """Return what was found. Raise UserError."""
     if request.inspector is None:
         return _ras(request, sleep)
+    if not request.inspector.is_dir() and not request.inspector.is_file():
+        raise UserError(f"{text.plain(request.inspector)} is not a folder, and not a file")
     try:
         jobs, notes = inspector.read(request.inspector)
     except OSError as problem:
@@ -27,17 +29,20 @@ def run(request: SlowRequest, sleep: Callable[[float], None] = time.sleep) -> Sl
 def exit_code(found: SlowRanks | RasStatus) -> int:
     """Return 1 for a late or missing rank, 3 if something could not be judged, else 0: a program's imbalance does not count."""
     if isinstance(found, RasStatus):
-        return INCOMPLETE if found.problem else FINDINGS if found.findings else OK
+        return INCOMPLETE if found.problem or found.text else FINDINGS if found.findings else OK
     if any(each.cause != PROGRAM for each in found.conclusions):
         return FINDINGS
-    return INCOMPLETE if any(each.undecided or not each.judged for each in found.jobs) else OK
+    return INCOMPLETE if any(each.undecided or each.unjudged for each in found.jobs) else OK
 
 
 def _ras(request: SlowRequest, sleep: Callable[[float], None]) -> RasStatus:
     host, port = address(request.ras)
     shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:
-        first = ras_answer.read(ras_client.ask(host, port))
+        answer = ras_client.ask(host, port)
+        if ras_answer.is_text(answer):
+            return RasStatus(shown, text=answer)
+        first = ras_answer.read(answer)
         sleep(request.pause)
         second = ras_answer.read(ras_client.ask(host, port))
     except ras_client.NoAnswerError as problem:

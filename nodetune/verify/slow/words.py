@@ -32,8 +32,7 @@ def evidence(each: LatePart) -> str:
 def finding(each: RasFinding) -> str:
     """Say which ranks of a running job are concerned, and why."""
     of = f" of {each.size}" if each.size else ""
-    where = f"communicator {each.communicator.split()[0]}" if each.communicator else "RAS network"
-    return f"{where}: {ranks(each.ranks, of)}: {each.why}"
+    return f"communicator {each.communicator.split()[0]}: {ranks(each.ranks, of)}: {each.why}"
 
 
 def ranks(found: Sequence[RankOfJob], of: str = "") -> str:
@@ -48,11 +47,11 @@ def _joined(shown: Iterable[str], count: int) -> str:
 
 
 def _rank(each: RankOfJob, of: str) -> str:
-    name = f"rank {each.rank}{of}" if each.rank >= 0 else f"process {each.pid}"
+    name = f"rank {each.rank}{of}"
     where = [
         each.host,
         f"GPU {each.gpu}" if each.gpu else "",
-        f"process {each.pid}" if each.rank >= 0 and each.pid else "",
+        f"process {each.pid}" if each.pid else "",
     ]
     known = " ".join(part for part in where if part)
     return f"{name} ({known})" if known else name

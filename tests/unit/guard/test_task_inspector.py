@@ -65,6 +65,13 @@ def test_what_the_user_has_set_stays(policy, tmp_path):
     assert found["NCCL_INSPECTOR_ENABLE"] == "1"
 
 
+def test_a_job_that_another_job_has_submitted_gets_its_own_folder(policy, tmp_path):
+    first = taskprolog.inspector(JOB, policy())
+    second = taskprolog.inspector({**first, "SLURM_JOB_ID": "900"}, policy())
+    assert second == {**first, "NCCL_INSPECTOR_DUMP_DIR": str(tmp_path / "shared" / "900")}
+    assert (tmp_path / "shared" / "900").is_dir()
+
+
 @pytest.mark.parametrize("own", ["NCCL_PROFILER_PLUGIN=mine\n", ""])
 def test_a_profiler_of_the_user_gets_none_of_them(policy, tmp_path, own):
     (tmp_path / ".nccl.conf").write_text(own)

@@ -1,6 +1,7 @@
 """`nodetune slow --inspector`: late ranks and hosts in files as NCCL's Inspector writes them."""
 
 import json
+import os
 import random
 import tarfile
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from benchmarks.support.late_jobs import QuietJob
 from nodetune.foundation import UserError, schemas
 from nodetune.verify.slow import inspector, judge, lateness, run
-from nodetune.verify.slow.model import FIRST, HOST, OPEN, PROGRAM, Kind, Process
+from nodetune.verify.slow.model import FIRST, HOST, OPEN, PROGRAM, Communicator, Job, Kind, Process
 from nodetune.verify.slow.request import SlowRequest
 from tests.support import inspector_files
 from tests.support.commandline import nodetune
@@ -220,8 +221,8 @@ def test_a_long_file_is_used_in_part_and_says_so(tmp_path, monkeypatch):
     )
     (tmp_path / "a.log").write_text(text)
     (one,), notes = inspector.read(tmp_path)
-    assert notes == ["a.log: only its first 1000 collectives are used"]
-    assert len(one.communicators[0].calls[Kind("AllReduce", 8192, 32)][3]) == 1000
+    assert notes == ["of 1 file, only the first 200 collectives are used"]
+    assert len(one.communicators[0].calls[Kind("AllReduce", 8192, 32)][3]) == 200
 
 
 @pytest.mark.parametrize("text", ["", "nonsense\n", inspector_files.P2P])
@@ -271,6 +272,118 @@ def test_one_of_both_sources_is_asked_for(words):
         done.stderr.strip()
         == "nodetune: give either --inspector DIR, for jobs that ran, or --ras HOST, for a job that hangs"
     )
+
+
+def collective(name, processes, late, size=1 << 20, count=300):
+    """A communicator whose members join an all-reduce so many µs late each time, every 10 ms."""
+    rng, calls = random.Random(name), {}
+    for number in range(count):
+        joined = [each + rng.gauss(0, 30) for each in late]
+        end = 1_700_000_000_000_000 + number * 10_000 + round(max(joined))
+        for rank, at in enumerate(joined):
+            calls.setdefault(rank, {})[number] = (200 + round(max(joined) - at), end)
+    kind = Kind("AllReduce", size, len(processes))
+    return Communicator(name, len(processes), dict(enumerate(processes)), {kind: calls})
+
+
+def process(host, local):
+    return Process(f"gpu{host:03}", 1000 + host * 10 + local)
+
+
+def test_of_a_pipeline_whose_stages_wait_for_one_another_unseen_none_is_named():
+    """Four stages on hosts of their own, eight replicas: the files do not show what the stages send to one another."""
+    late = [2000 if replica == 3 else 0 for replica in range(8)]
+    stages = [collective(f"d{stage}", [process(10 * stage + each, 0) for each in range(8)], late) for stage in range(4)]
+    world = Communicator("w", 32, {rank: process(10 * (rank // 8) + rank % 8, 0) for rank in range(32)}, {})
+    result = found(Job("1", [world, *stages]))
+    assert not result.conclusions
+    assert result.jobs[0].undecided == (
+        "ranks 3, 11, 19, 27 on gpu003, gpu013, gpu023, gpu033 are late together: one of them, which the others may wait for",
+    )
+    assert run.exit_code(result) == 3
+
+
+def test_of_two_ranks_that_compute_together_neither_is_named():
+    data = [
+        collective(f"d{place}", [process(each, place) for each in range(8)], [0, 2000, 0, 0, 0, 0, 0, 0])
+        for place in range(2)
+    ]
+    pairs = [Communicator(f"t{host}", 2, {0: process(host, 0), 1: process(host, 1)}, {}) for host in range(8)]
+    more = collective("e", [process(host, 2 + place) for host in range(8) for place in range(2)], [0] * 16)
+    result = found(Job("1", [*data, *pairs, more]))
+    assert not result.conclusions
+    assert "are late together" in result.jobs[0].undecided[0]
+
+
+def test_hosts_that_were_compared_with_themselves_only_are_not_well():
+    """Tensor-parallel within two hosts, a data-parallel pair across them: that one host is late shows nowhere."""
+    inside = [collective(f"t{host}", [process(host, place) for place in range(8)], [0] * 8) for host in range(2)]
+    across = [Communicator(f"d{place}", 2, {0: process(0, place), 1: process(1, place)}, {}) for place in range(8)]
+    result = found(Job("1", [*inside, *across]))
+    assert result.jobs[0].unjudged == ("its hosts were compared with themselves only",)
+    assert run.exit_code(result) == 3
+
+
+def test_ranks_that_were_not_compared_are_counted():
+    half = [
+        collective(f"t{host}", [process(host, place) for place in range(8)], [0] * 8, count=90 if host else 300)
+        for host in range(2)
+    ]
+    world = Communicator("w", 16, {rank: process(rank // 8, rank % 8) for rank in range(16)}, {})
+    result = found(Job("1", [*half, world]))
+    assert result.jobs[0].unjudged[0] == "8 of 16 ranks could be compared"
+
+
+def test_a_process_that_drives_several_gpus_is_not_judged():
+    result = found(
+        Job("1", [collective("w", [process(rank // 8, 0) for rank in range(16)], [0] * 13 + [2000] + [0] * 2)])
+    )
+    assert result.jobs[0].judged == 0
+    assert result.jobs[0].unjudged == ("processes that drive several GPUs: the Inspector does not name the GPU",)
+
+
+def test_files_that_were_collected_by_host_are_one_job(tmp_path):
+    inspector_files.write(tmp_path, job("812", layout="tensor", slow={("gpu002", 5): 0.1}))
+    for file in (tmp_path / "nccl-inspector-812").iterdir():
+        folder = tmp_path / "nccl-inspector-812" / file.name.split("-pid")[0]
+        folder.mkdir(exist_ok=True)
+        file.rename(folder / file.name)
+    jobs, _ = inspector.read(tmp_path)
+    assert [each.name for each in jobs] == ["812"]
+    (only,) = found(*jobs).conclusions
+    assert (only.cause, only.parts[0].host, only.parts[0].local) == (OPEN, "gpu002", (5,))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_what_cannot_be_read_is_noted(tmp_path):
+    inspector_files.write(tmp_path, job("812"))
+    inspector_files.write(tmp_path, job("815", OTHERS, seed=2))
+    (tmp_path / "nccl-inspector-815").chmod(0)
+    _, notes = inspector.read(tmp_path)
+    assert notes == [f"{tmp_path}/nccl-inspector-815 was left out: permission denied"]
+
+
+def test_a_file_that_vanishes_is_noted_and_the_others_are_read(tmp_path, monkeypatch):
+    inspector_files.write(tmp_path, job("812"))
+    first = min((tmp_path / "nccl-inspector-812").iterdir())
+    files = inspector._files
+
+    def vanishing(path, notes):
+        them = list(files(path, notes))
+        first.unlink()
+        return them
+
+    monkeypatch.setattr(inspector, "_files", vanishing)
+    (only,), notes = inspector.read(tmp_path)
+    assert len(only.positions) == 31
+    assert notes == [f"{first} was left out: no such file or directory"]
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    done = nodetune("slow", "--inspector", tmp_path / "fifo")
+    assert done.returncode == 2
+    assert done.stderr.strip() == f"nodetune: {tmp_path}/fifo is not a folder, and not a file"
 
 
 @pytest.fixture(scope="module")

@@ -15,73 +15,6 @@ from tests.support import ras_server
 from tests.support.commandline import nodetune
 
 RECORDED = Path(__file__).parents[2] / "data" / "recordings" / "ras"
-HEAD = """NCCL version 2.27.7 compiled with CUDA 12.9
-CUDA runtime version 12090, driver version 13000
-
-Job summary
-===========
-
-  Nodes  Processes         GPUs  Processes     GPUs
-(total)   per node  per process    (total)  (total)
-      4          8            1         32       32
-
-Communicators... (2.05s)
-=============
-
-Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors
-    #  in group  per comm  per node  per comm  in group
-      0         1         4       7-8        32        32   RUNNING  {errors}
-
-Errors
-======
-
-"""
-WELL = HEAD.format(errors="OK") + "Warnings\n========\n\n"
-LOST = (
-    HEAD.format(errors="INCOMPLETE")
-    + """INCOMPLETE
-  Missing communicator data from 1 job process
-  Process 3487984 on node 172.16.64.213 managing GPU 5
-
-#0-0 (cf264af53edbe986) INCOMPLETE
-  Missing communicator data from 1 rank
-{rank}
-
-Warnings
-========
-
-TIMEOUT
-  Encountered 2 communication timeouts while gathering communicator data
-
-"""
-)
-BEHIND = (
-    HEAD.format(errors="MISMATCH")
-    + """Warnings
-========
-
-#0-0 (27a079b828ff1a75) MISMATCH
-  Communicator ranks have different {kind} operation counts
-  30 ranks have launched up to operation 6650
-  Rank 9 has launched up to operation 6649 -- GPU 1 managed by process 483072 on node 172.16.64.210
-  Rank 21 has not launched any operations -- GPU 5 (NVML 7) managed by process 483074 on node 172.16.64.212
-
-"""
-)
-GROUPS = (
-    HEAD.format(errors="MISMATCH")
-    + """Warnings
-========
-
-#0-0 (27a079b828ff1a75) MISMATCH
-  Communicator ranks have different AllReduce operation counts
-  30 ranks have launched up to operation 6650
-  2 ranks have launched up to operation 6649
-  Rank 0 -- GPU 0 managed by process 483072 on node 172.16.64.210
-  Rank 2 -- [process information not found]
-
-"""
-)
 
 
 def asked(*answers, json=True):
@@ -107,7 +40,7 @@ def test_a_rank_that_stays_behind_is_named_with_the_collective():
     status, _ = asked(behind)
     (only,) = status.findings
     assert words.finding(only) == (
-        "communicator 0xae94423cfbb2ef4a: rank 13 of 16 (10.0.0.2 GPU 5 process 1013): launched AllReduce up to 6; the others are at 7"
+        "communicator 0xae94423cfbb2ef4a: rank 13 of 16 (10.0.0.2 GPU 5 process 1013): launched AllReduce up to 6; the furthest is at 7"
     )
     assert run.exit_code(status) == 1
 
@@ -115,7 +48,7 @@ def test_a_rank_that_stays_behind_is_named_with_the_collective():
 def test_counts_that_grow_belong_to_a_job_that_runs():
     status, _ = asked(ras_server.answer([7] * 15 + [6]), ras_server.answer([9] * 15 + [8]))
     assert not status.findings
-    assert status.notes == ("counts differ in 1 communicator that went on within 5 s: usual in a job that runs",)
+    assert status.notes == ("counts differ in 1 communicator of processes that went on: usual in a job that runs",)
 
 
 def test_a_rank_that_is_alone_ahead_is_said_to_be_ahead():
@@ -124,7 +57,7 @@ def test_a_rank_that_is_alone_ahead_is_said_to_be_ahead():
 
 def test_a_rank_that_waits_in_another_collective_shows_in_both():
     seen = found(ras_server.answer([8] * 15 + [7], gathers={15: 5}))
-    assert ("behind", [15], "launched AllReduce up to 7; the others are at 8") in seen
+    assert ("behind", [15], "launched AllReduce up to 7; the furthest is at 8") in seen
     assert ("ahead", [15], "launched AllGather 5, which 15 ranks did not") in seen
 
 
@@ -142,35 +75,47 @@ def test_a_job_in_which_all_have_launched_the_same_says_that_nobody_continues():
     assert status.notes[0].startswith("no rank launched anything within 5 s: all compute, or all are in a collective")
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["  The missing rank: 21", "  Rank 21 -- GPU 5 managed by process 3487984 on node 172.16.64.213"],
-)
-def test_a_missing_rank_is_read_from_the_text_of_older_versions(line):
-    status, _ = asked(LOST.format(rank=line), json=False)
-    assert status.version == "2.27.7"
-    kinds = [(each.kind, [rank.rank for rank in each.ranks]) for each in status.findings]
-    assert ("missing", [21]) in kinds
-    assert any(rank.host == "172.16.64.213" and rank.gpu == "5" for each in status.findings for rank in each.ranks)
-    assert "2 timeouts between the job's own processes while they were asked" in status.notes
+def test_the_text_of_older_versions_is_shown_and_not_judged():
+    text = (RECORDED / "stopped.txt").read_text()
+    status, heard = asked(text, json=False)
+    assert heard.count("VERBOSE STATUS") == 1
+    assert (status.text, status.findings, run.exit_code(status)) == (text, (), 3)
 
 
-@pytest.mark.parametrize("kind", ["AllReduce", "collective"])
-def test_ranks_behind_are_read_from_the_text_of_older_versions(kind):
-    assert found(BEHIND.format(kind=kind), json=False) == [
-        ("behind", [21], f"launched no {kind}; the others are at 6650"),
-        ("behind", [9], f"launched {kind} up to 6649; the others are at 6650"),
-    ]
+def test_what_the_text_of_older_versions_says_is_printed_safely():
+    text = (RECORDED / "stopped.txt").read_text().replace("node gpu001", "node \x1b[2J")
+    with ras_server.serving(text, json=False) as service:
+        done = nodetune("slow", "--ras", f"127.0.0.1:{service.port}")
+        data = json.loads(nodetune("slow", "--ras", f"127.0.0.1:{service.port}", "--format", "json").stdout)
+    assert done.returncode == 3, done.stderr
+    assert "Missing communicator data from 1 job process" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert list(schemas.violations("ras", data)) == []
 
 
-def test_groups_of_ranks_are_read_from_the_text():
-    assert found(GROUPS, json=False) == [("behind", [0, 2], "launched AllReduce up to 6649; the others are at 6650")]
-
-
-def test_a_text_without_errors_finds_nothing():
-    status, _ = asked(WELL, json=False)
+def test_a_rank_is_not_behind_while_its_process_launches_in_another_communicator():
+    """One data-parallel collective a step, thousands in the other communicators: the counts of the one stand for seconds."""
+    first, second = (json.loads(ras_server.answer([40, 41, 41, 41])) for _ in range(2))
+    other = json.loads(ras_server.answer([500] * 4))["communicators"][0] | {"hash": "0x1"}
+    later = json.loads(ras_server.answer([900] * 4))["communicators"][0] | {"hash": "0x1"}
+    first["communicators"].append(other)
+    second["communicators"].append(later)
+    status, _ = asked(json.dumps(first), json.dumps(second))
     assert not status.findings
-    assert run.exit_code(status) == 0
+    assert "usual in a job that runs" in status.notes[0]
+
+
+def test_a_communicator_that_is_not_ready_yet_has_no_error():
+    """Those made by ncclCommSplit start with ncclInternalError."""
+    status, _ = asked(ras_server.answer([0] * 4).replace('"init_state": 0', '"init_state": 3'))
+    assert not status.findings
+    assert "4 ranks of communicators not ready yet" in status.notes
+
+
+def test_a_rank_that_has_just_left_a_communicator_is_not_missing():
+    gone = ras_server.answer([7] * 4, lost=[3]).replace('"unresponsive": true', '"unresponsive": false')
+    assert found(ras_server.answer([7] * 4), gone) == []
+    assert found(gone, gone) == [("missing", [3], "has left the communicator, or not joined it")]
 
 
 @pytest.mark.parametrize(
@@ -300,14 +245,13 @@ def test_the_document_follows_its_schema_and_is_safe():
     assert data["findings"][0]["ranks"][0]["counts"]["AllReduce"] == 6
 
 
-@pytest.mark.parametrize("name", ["behind.json", "behind.txt"])
-def test_a_real_job_whose_rank_1_has_stopped_before_a_collective(name):
+def test_a_real_job_whose_rank_1_has_stopped_before_a_collective():
     """NCCL 2.28.9 on two H200s."""
-    answer = ras_answer.read((RECORDED / name).read_text())
+    answer = ras_answer.read((RECORDED / "behind.json").read_text())
     (only,) = ras_judge.judged("localhost", answer, answer, 5).findings
     (rank,) = only.ranks
     assert (only.kind, rank.rank, rank.host, rank.gpu, rank.pid) == (ras_judge.BEHIND, 1, "gpu001", "1", 1393)
-    assert only.why == "launched AllReduce up to 403; the others are at 404"
+    assert only.why == "launched AllReduce up to 403; the furthest is at 404"
 
 
 def test_a_real_job_whose_rank_0_is_stopped_and_whose_rank_2_sleeps():
@@ -319,12 +263,6 @@ def test_a_real_job_whose_rank_0_is_stopped_and_whose_rank_2_sleeps():
         (ras_judge.BEHIND, [2]),
     ]
     assert not found.notes
-
-
-def test_a_real_job_whose_rank_1_does_not_answer():
-    answer = ras_answer.read((RECORDED / "stopped.txt").read_text())
-    (only,) = ras_judge.judged("localhost", answer, answer, 5).findings
-    assert (only.kind, [rank.rank for rank in only.ranks], only.why) == (ras_judge.MISSING, [1], ras_answer.NO_DATA)
 
 
 def test_a_missing_rank_is_read_although_nccl_leaves_out_a_comma():
