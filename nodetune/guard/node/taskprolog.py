@@ -57,7 +57,9 @@ def inspector(environment: Mapping[str, str], policy: str = POLICY) -> dict[str,
     if not isinstance(given, dict) or not _number(job):
         return {}
     plugin, folder = str(given.get("plugin")), str(given.get("folder"))
-    ours = environment.get(PROFILER) == plugin and environment.get(FOLDER, "").startswith(folder + "/")  # a job of a job
+    ours = environment.get(PROFILER) == plugin and environment.get(FOLDER, "").startswith(
+        folder + "/"
+    )  # a job of a job
     taken = {*(() if ours else environment), *_in_nccl_files(environment)}
     if not _is_path(plugin) or not _is_path(folder) or PROFILER in taken or not os.path.isfile(plugin):
         return {}
