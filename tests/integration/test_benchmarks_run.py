@@ -30,6 +30,7 @@ SHAPES = {
         "logins_wall": "# s; Ansible # ×, testinfra # ×",
     },
     "logins_by_number": {"logins_by_number": "# ms at 2; CPU # ×, wall # × (# s), # MiB"},
+    "late_ranks": {"late_ranks": "0 of # healthy jobs; # right, # wrong of # planted"},
     "lying_hosts": {"lying_hosts": "8 of 8 whole; # s, # MiB"},
     "probe": {"probe": "# ms, # ×"},
     "report": {"report": "# s, # s; largest process # MiB, page # MB"},
