@@ -21,17 +21,21 @@ EFFECTS = (0.05, 0.5)
 WITHOUT_EFFECT = ("hang", "wrong", "pair hang", "healthy", "mixed")
 
 
-def trial(count, kind, effect, seed, drift):
-    """Return (outcome, rounds, minutes, the exact part named) of one fleet."""
+def planted(count, kind, seed, effect=0.0, drift=0.0):
+    """Return a fleet, and the parts of it that are to be named."""
     rng = random.Random(f"{seed} {count} {kind} {effect}")
     fleet = SlowFleet(count, rng, drift=rng.uniform(-drift, drift))
     if kind == "mixed":
         faults = [(rng.choice(KINDS[:8]), rng.choice((0.05, 0.2, 0.5))) for _ in range(rng.choice((2, 3)))]
     else:
         faults = [] if kind == "healthy" else [(kind, effect or 0.5)]
-    truth = {fleet.plant(*each) for each in faults}
-    result = searched(fleet)
-    return outcome(truth, result), fleet.rounds, fleet.seconds / 60
+    return fleet, {fleet.plant(*each) for each in faults}
+
+
+def trial(count, kind, effect, seed, drift):
+    """Return (outcome, rounds, minutes) of one fleet."""
+    fleet, truth = planted(count, kind, seed, effect, drift)
+    return outcome(truth, searched(fleet)), fleet.rounds, fleet.seconds / 60
 
 
 def outcome(truth, result):

@@ -54,10 +54,11 @@ class SlowFleet:
 
     def __post_init__(self):
         size = leaf(self.count)
+        leaves = max(1, self.count // size)  # the last one has what is left: smaller leaves are not judged
         self.fleet = Fleet(
             tuple(f"gpu-{number:03}" for number in range(self.count)),
-            tuple(number // size for number in range(self.count)),
-            tuple(f"leaf-{number}" for number in range(-(-self.count // size))),
+            tuple(min(number // size, leaves - 1) for number in range(self.count)),
+            tuple(f"leaf-{number}" for number in range(leaves)),
         )
         self.noise = self.rng.uniform(0.01, 0.03)
         bimodal = self.rng.random() < 0.25

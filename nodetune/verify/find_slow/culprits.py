@@ -28,7 +28,7 @@ from nodetune.verify.find_slow.reading import Conclusions, losses
 WELL, SLOW, UNKNOWN = "well", "slow", "unknown"
 """How a part is by itself."""
 
-DECIDED = 4.0
+DECIDED = 6.0
 """Odds by a node's own figures that it loses as much by itself as with others: so it is slow, or (negative) well alone."""
 
 LEAST_GAIN = 0.3
@@ -47,12 +47,14 @@ def culprits(fleet: Fleet, runs: Sequence[Run], solo: Sequence[Run], found: Conc
 
 
 def _culprit(part: Part, odds: float, fleet: Fleet, runs: Sequence[Run], alone: _Alone, found: Conclusions) -> Culprit:
-    mine = _runs_of(part, fleet, runs)
+    mine = _runs_of(part, fleet, runs, found)
     figures = found.worst if part.kind == RAIL else found.figures
     low = [number for number in mine if figures[number] < QUICK]
     others = {number: _other(part, fleet, runs[number]) for number in mine}
     seen = [others[number] for number in low]
     quick = [others[number] for number in mine if number not in low]
+    if part.kind in (NODE, RAIL):  # what another slow node takes from them is not its own
+        low = [number for number in low if others[number] not in found.nodes()] or low
     solo, loss = UNKNOWN, losses(figures[number] for number in low)
     fault = _fault([runs[number] for number in low], [figures[number] for number in low])
     if part.kind in (NODE, RAIL):
@@ -69,15 +71,16 @@ def _culprit(part: Part, odds: float, fleet: Fleet, runs: Sequence[Run], alone: 
     )
 
 
-def _runs_of(part: Part, fleet: Fleet, runs: Sequence[Run]) -> list[int]:
-    """Return the numbers of the runs that the part was in."""
+def _runs_of(part: Part, fleet: Fleet, runs: Sequence[Run], found: Conclusions) -> list[int]:
+    """Return the numbers of the runs that count for or against the part."""
+    if part.kind in (NODE, RAIL):
+        mine = [number for number, run in enumerate(runs) if part.at[0] in run.nodes]
+        return [number for number in mine if runs[number].near or number in found.fair]
 
     def domains(run: Run) -> tuple[int, ...]:
         return tuple(fleet.domains[node] for node in run.nodes)
 
     wanted: dict[str, Callable[[Run], bool]] = {
-        NODE: lambda run: run.near and part.at[0] in run.nodes,
-        RAIL: lambda run: run.near and part.at[0] in run.nodes,
         PATH: lambda run: run.nodes == part.at,
         LINK: lambda run: not run.near and domains(run) == part.at,
         UPLINK: lambda run: run.loaded and part.at[0] in domains(run),
@@ -142,7 +145,7 @@ def doubts(fleet: Fleet, runs: Sequence[Run], found: Conclusions) -> tuple[Doubt
         between = _between(part, runs, found)
         for each in between:
             left.pop(each, None)
-        numbers = _runs_of(part, fleet, runs)
+        numbers = _runs_of(part, fleet, runs, found)
         figures = found.figures
         low = [figures[number] for number in numbers if figures[number] < QUICK]
         if not low:

@@ -98,16 +98,13 @@ class Judge:
         total = [odds[end] + self._extra[end] for end in self._ends]
         return Judgement(total, self.noise, self._chances, falls)
 
-    def named(self, tests: int, more: Sequence[Pair] = ()) -> dict[int, float]:
-        """Return the ends that are slow, and how far their odds are above the threshold. `more` runs count too."""
+    def named(self, tests: int, more: Sequence[Pair] = (), least: float = 0.0) -> dict[int, float]:
+        """Return the ends that lose `least`, and how far their odds are above the threshold. `more` runs count too."""
         self._add(more)
-        bars = {
-            end: threshold(tests, middle([each.figure for each in self._met[end]]))
-            for end in self._ends
-            if self._is_low(end)
-        }
-        above = {end: self._by_proven(end) + self._extra[end] - bar for end, bar in bars.items()}
-        return {end: odds for end, odds in above.items() if odds >= 0}
+        middles = {end: middle([each.figure for each in self._met[end]]) for end in self._ends if self._is_low(end)}
+        bars = {end: threshold(tests, figure) for end, figure in middles.items() if -figure >= least}
+        above = {end: self._by_proven(end) - bar for end, bar in bars.items()}
+        return {end: odds for end, odds in above.items() if odds >= 0 and self._by_others(end) >= bars[end] / 2}
 
     def _weighed(self, keep: Keep) -> list[float]:
         return [self._of(end, keep) for end in self._ends]
@@ -142,5 +139,14 @@ class Judge:
             return False
         return 4 * sum(each.figure >= QUICK for each in firsts) <= len(firsts)
 
-    def _by_proven(self, end: int) -> float:
-        return self._of(end, lambda _, each: each.partner in self._sure or each.figure >= QUICK)
+    def _by_proven(self, end: int, without: int = -1) -> float:
+        """Weigh an end's runs with proven partners, but for one of these."""
+
+        def keep(_: int, each: Meeting) -> bool:
+            return each.partner != without and (each.partner in self._sure or each.figure >= QUICK)
+
+        return self._of(end, keep) + self._extra[end]
+
+    def _by_others(self, end: int) -> float:
+        """Return the odds without the partner that says most: its repeats may all be their path's."""
+        return min(self._by_proven(end, partner) for partner in {each.partner for each in self._met[end]})

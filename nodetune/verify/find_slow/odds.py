@@ -31,6 +31,9 @@ LEAST_OF_ONE = -12.0
 FAR = 5.0
 """A figure that is this many times the noise below the loss of its part fell for another reason: it says nothing."""
 
+CERTAIN = 4.5
+"""Standard deviations of one run that the middle of runs may be off, over the root of their number."""
+
 BROKEN = 1e-3
 """The chance that a healthy part hangs, fails or gives wrong data in a run."""
 
@@ -46,6 +49,11 @@ class Chances:
 def middle(figures: Sequence[float]) -> float:
     """Return the upper median."""
     return sorted(figures)[len(figures) // 2]
+
+
+def unsure(noise: float, count: int) -> float:
+    """Return how far the middle of that number of runs may be off."""
+    return CERTAIN * noise / sqrt(max(1, count - 1))
 
 
 def spread(figures: Iterable[float]) -> float:
@@ -72,10 +80,8 @@ def evidence(figures: Sequence[float], noise: float, chances: Chances) -> float:
     """Return the logarithm of the odds "slow" to "well" by all figures of one part; 0 without figures."""
     if not figures:
         return 0.0
-    cut = sorted(max(each, -1.0) for each in figures)
-    half = len(cut) // 2
-    median = cut[half] if len(cut) % 2 else (cut[half - 1] + cut[half]) / 2
-    loss = min(1.0, max(SMALLEST, -median))
+    cut = [max(each, -1.0) for each in figures]
+    loss = min(1.0, max(SMALLEST, -middle(cut)))
     scale, sound = loss / noise**2, log(1 - chances.any)
     falls = log(BROKEN), log(chances.deep), log(chances.any)
     total, lowest = 0.0, -loss - FAR * noise

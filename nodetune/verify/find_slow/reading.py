@@ -5,12 +5,14 @@ All figures are read twice: as the whole run's (the middle of its rails), and as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from nodetune.verify.find_slow.judge import CLEAR, Judge, Judgement, Pair, threshold
+from nodetune.verify.find_slow.judge import CLEAR, QUICK, Judge, Judgement, Pair, threshold
 from nodetune.verify.find_slow.model import LINK, NODE, PATH, RAIL, UPLINK, Fleet, Part, Run
-from nodetune.verify.find_slow.odds import BAD, DEEP, SMALLEST, Chances, evidence, level, middle, spread
+from nodetune.verify.find_slow.odds import BAD, DEEP, SMALLEST, Chances, evidence, level, middle, spread, unsure
+
+Ends = tuple[int, ...]
 
 DOUBT = -1.0
 """A node whose odds are above this is tried again."""
@@ -44,6 +46,8 @@ class Conclusions:
     """Each run's whole figure below its level."""
     worst: list[float] = field(default_factory=list)
     """Each run's worst rail below the whole."""
+    fair: set[int] = field(default_factory=set)
+    """The runs across domains that count for and against their nodes, by number."""
 
     def nodes(self) -> set[int]:
         """Return the named nodes: as a whole, or by a rail."""
@@ -53,8 +57,13 @@ class Conclusions:
         return sorted((part for part in self.doubts if part.kind == kind), key=lambda part: part.at)
 
 
-def conclude(fleet: Fleet, runs: Sequence[Run], solo: tuple[Sequence[float], Sequence[float]]) -> Conclusions:
-    """Read the runs of pairs. `solo`: the odds of each node by its own figures, for both readings."""
+def conclude(
+    fleet: Fleet, runs: Sequence[Run], solo: tuple[Sequence[float], Sequence[float]], unseen: float = 0.0
+) -> Conclusions:
+    """Read the runs of pairs. `solo`: the odds of each node by its own figures, for both readings.
+
+    `unseen`: how far the whole fleet may have moved between rounds: no part is named for a smaller loss.
+    """
     count = len(fleet.nodes)
     near = [
         {node for run in runs if run.near and end in run.nodes for node in run.nodes} - {end} for end in range(count)
@@ -64,7 +73,9 @@ def conclude(fleet: Fleet, runs: Sequence[Run], solo: tuple[Sequence[float], Seq
     worst = [min(run.rails) - whole if whole > BAD else 0.0 for run, whole in zip(runs, middles, strict=True)]
     for figures, own, whole in ((middles, solo[0], True), (worst, solo[1], False)):
         if whole or any(len(run.rails) > 1 for run in runs):
-            _Reading(fleet, runs, figures, whole).read(own, found)
+            shows = [True] * len(runs) if whole else [figure >= DEEP for figure in found.figures]
+            _Reading(fleet, runs, figures, whole, unseen, shows).read(own, found)
+    _join_links(max(fleet.domains) + 1, found)
     for part in [*found.doubts]:
         if part in found.named:
             del found.doubts[part]
@@ -76,11 +87,29 @@ def conclude(fleet: Fleet, runs: Sequence[Run], solo: tuple[Sequence[float], Seq
     return found
 
 
-class _Reading:
-    """One of the two readings. `figures` are those of the runs, as logarithms."""
+def _join_links(count: int, found: Conclusions) -> None:
+    """Leave open whether most links of a domain are slow, or its uplink is. `count`: the number of domains."""
+    links = [part for part in found.named if part.kind == LINK]
+    for domain in range(count):
+        its = [part for part in links if domain in part.at]
+        if len(its) > 1 and 2 * len(its) >= count - 1:
+            found.doubts[Part(UPLINK, (domain,))] = max(found.named.pop(part, 0.0) for part in its)
 
-    def __init__(self, fleet: Fleet, runs: Sequence[Run], figures: Sequence[float], whole: bool) -> None:
-        self._fleet, self._runs, self._whole = fleet, runs, whole
+
+class _Reading:
+    """One of the two readings. `figures` are those of the runs, as logarithms. A run that is short as a whole hides its rails."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        runs: Sequence[Run],
+        figures: Sequence[float],
+        whole: bool,
+        unseen: float,
+        shows: Sequence[bool],
+    ) -> None:
+        self._fleet, self._runs, self._whole, self._unseen, self._shows = fleet, runs, whole, unseen, shows
+        self._few_domains = max(fleet.domains) + 1 <= FEW_DOMAINS
         self._wider = 1.0 if whole else LEAST_OF_MANY
         self._tests = 2 * len(fleet.nodes)
         self._level = self._levels(figures)
@@ -94,25 +123,39 @@ class _Reading:
         """Compare like with like: near, across, across under load."""
 
         def of(wanted: Callable[[Run], bool]) -> float:
-            return level(figure for run, figure in zip(self._runs, figures, strict=True) if wanted(run))
+            of_runs = zip(self._runs, figures, self._shows, strict=True)
+            return level(figure for run, figure, shows in of_runs if shows and wanted(run))
 
         near = of(lambda run: run.near and run.ring)
-        if max(self._fleet.domains) + 1 <= FEW_DOMAINS:
+        if self._few_domains:
             return {"near": near, "far": near, "loaded": near}
         far = of(lambda run: not run.near and run.ring)
         return {"near": near, "far": min(near, far), "loaded": of(lambda run: run.loaded)}
 
+    def _unsure(self, noise: float, like: str) -> float:
+        """Return the least loss to name a part for: a level may be off by as much, or the fleet may have moved."""
+        if like == "loaded" and self._few_domains:  # their level is of earlier rounds, and no witness runs with them
+            return unsure(noise, 1)
+        of_level = [run for run in self._runs if self._like(run) == like and (run.ring or run.loaded)]
+        return max(self._unseen, unsure(noise, sum(max(run.rails) > BAD for run in of_level)))
+
     def read(self, own: Sequence[float], found: Conclusions) -> None:
         """Add what this reading says to `found`."""
-        judge = Judge(len(self._fleet.nodes), self._pairs(lambda run: run.near), own, self._wider)
+        judge = Judge(len(self._fleet.nodes), self._pairs([run.near for run in self._runs]), own, self._wider)
         judged = judge.verdict()
+        self._least = self._unsure(judge.noise, "near")
         self._keep(judged, found)
-        fair = [all(judged.odds[node] <= 0 for node in run.nodes) for run in self._runs]
+        fair = [
+            shows and all(judged.odds[node] <= 0 for node in run.nodes)
+            for run, shows in zip(self._runs, self._shows, strict=True)
+        ]
         domains = self._uplinks(fair, found)
         well = self._links(fair, domains, judged, found)
         self._paths(fair, well, judged, found)
-        far = self._pairs(lambda run: self._is_quiet(run, domains) and Part(LINK, self._ends(run)) not in found.doubts)
-        for node, odds in judge.named(self._tests, far).items():
+        quiet = [self._is_quiet(run, domains) and Part(LINK, self._ends(run)) not in found.doubts for run in self._runs]
+        far = self._pairs(quiet)
+        found.fair |= {number for number, counts in enumerate(quiet) if counts}
+        for node, odds in judge.named(self._tests, far, self._least).items():
             found.named[Part(NODE if self._whole else RAIL, (node,))] = odds
 
     def _keep(self, judged: Judgement, found: Conclusions) -> None:
@@ -133,9 +176,9 @@ class _Reading:
         unloaded = not run.loaded or self._level["loaded"] > self._level["near"] - SHORT_UPLINKS
         return not run.near and unloaded and all(domains[end] <= 0 for end in self._ends(run))
 
-    def _pairs(self, wanted: Callable[[Run], bool]) -> list[Pair]:
-        of_runs = zip(self._runs, self._figures, strict=True)
-        return [(run.nodes[0], run.nodes[1], figure) for run, figure in of_runs if wanted(run)]
+    def _pairs(self, wanted: Sequence[bool]) -> list[Pair]:
+        of_runs = zip(self._runs, self._figures, wanted, self._shows, strict=True)
+        return [(run.nodes[0], run.nodes[1], figure) for run, figure, counts, shows in of_runs if counts and shows]
 
     def _uplinks(self, fair: Sequence[bool], found: Conclusions) -> list[float]:
         """Judge domains like nodes, by runs under load between nodes that are well. Return their odds."""
@@ -150,7 +193,7 @@ class _Reading:
             return [-99.0] * count
         judge = Judge(count, loaded, wider=self._wider)
         odds = judge.verdict().odds
-        named = judge.named(self._tests)
+        named = judge.named(self._tests, least=self._unsure(judge.noise, "loaded"))
         found.named |= {Part(UPLINK, (number,)): above for number, above in named.items()}
         found.doubts |= {
             Part(UPLINK, (number,)): each for number, each in enumerate(odds) if each > DOUBT and number not in named
@@ -159,52 +202,54 @@ class _Reading:
 
     def _links(
         self, fair: Sequence[bool], domains: Sequence[float], judged: Judgement, found: Conclusions
-    ) -> set[tuple[int, ...]]:
+    ) -> set[Ends]:
         """Judge links by runs between nodes and domains that are well. Return those that are well."""
-        across: dict[tuple[int, ...], list[tuple[float, bool]]] = {}
+        across: dict[Ends, list[float]] = {}
+        low: dict[Ends, set[Ends]] = {}
+        hidden = -self._unsure(judged.noise, "loaded")
         for run, figure, well in zip(self._runs, self._figures, fair, strict=True):
-            if well and self._is_quiet(run, domains):
-                across.setdefault(self._ends(run), []).append((figure, self._whole or figure < DEEP))
-        return self._blame(LINK, across, judged, found)
+            open_ = run.loaded and self._few_domains and hidden < figure < QUICK
+            if well and self._is_quiet(run, domains) and not open_:
+                across.setdefault(self._ends(run), []).append(figure)
+                low.setdefault(self._ends(run), set()).update([run.nodes] if figure < QUICK else [])
+        several = {ends for ends, pairs in low.items() if len(pairs) > 1}  # of one pair alone, it is that path
+        sure = several if self._whole else {ends for ends in several if middle(across[ends]) < DEEP}
+        return self._blame(LINK, across, sure, judged, found)
 
-    def _paths(self, fair: Sequence[bool], links: set[tuple[int, ...]], judged: Judgement, found: Conclusions) -> None:
+    def _paths(self, fair: Sequence[bool], links: set[Ends], judged: Judgement, found: Conclusions) -> None:
         """Judge paths of neighbours in the ring, where both ends are good with others and so is the link."""
         second, last = self._second_best(), len(self._fleet.nodes) - 1
-        paths: dict[tuple[int, ...], list[tuple[float, bool]]] = {}
+        paths: dict[Ends, list[float]] = {}
         for run, figure, well in zip(self._runs, self._figures, fair, strict=True):
             a, b = run.nodes
             if well and b - a in (1, last) and (run.near or self._ends(run) in links):
-                deep = figure < DEEP and min(second[a], second[b]) > -SMALLEST  # a deep fall needs less of its ends;
-                proven = self._whole and {a, b} <= found.proven  # a shallow one of a rail is its end's
-                paths.setdefault(run.nodes, []).append((figure, proven or deep))
-        self._blame(PATH, paths, judged, found)
+                paths.setdefault(run.nodes, []).append(figure)
+        sure = {
+            ends
+            for ends, figures in paths.items()  # a deep fall needs less of its ends; a shallow one of a rail is its end's
+            if (middle(figures) < DEEP and min(second[end] for end in ends) > -SMALLEST)
+            or (self._whole and set(ends) <= found.proven)
+        }
+        self._blame(PATH, paths, sure, judged, found)
 
     def _second_best(self) -> list[float]:
         """Return the second best figure of each node with near partners."""
         met: list[list[float]] = [[BAD, BAD] for _ in self._fleet.nodes]
-        for run, figure in zip(self._runs, self._figures, strict=True):
-            if run.near:
+        for run, figure, shows in zip(self._runs, self._figures, self._shows, strict=True):
+            if run.near and shows:
                 for node in run.nodes:
                     met[node].append(figure)
         return [sorted(each)[-2] for each in met]
 
     def _blame(
-        self,
-        kind: str,
-        figures: dict[tuple[int, ...], list[tuple[float, bool]]],
-        judged: Judgement,
-        found: Conclusions,
-    ) -> set[tuple[int, ...]]:
-        """Name parts between ends that are well, by their runs. Return those that are well.
-
-        Each figure comes with whether its ends are surely well.
-        """
+        self, kind: str, figures: Mapping[Ends, list[float]], sure: set[Ends], judged: Judgement, found: Conclusions
+    ) -> set[Ends]:
+        """Name parts between ends that are surely well, by their runs. Return those that are well."""
         good = set()
         for ends, met in figures.items():
-            known = [figure for figure, _ in met]
-            odds, bar = evidence(known, judged.noise, judged.chances), threshold(self._tests, middle(known))
+            odds, bar = evidence(met, judged.noise, judged.chances), threshold(self._tests, middle(met))
             part = Part(kind, ends)
-            if len(met) >= 3 and met[0][1] and odds >= bar:
+            if len(met) >= 3 and ends in sure and odds >= bar and -middle(met) >= self._least:
                 found.named[part] = odds - bar
             if odds > 0:
                 found.doubts[part] = odds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from nodetune.verify.find_slow.model import LINK, NODE, PATH, Fleet
@@ -45,7 +46,7 @@ def _sorted(one: int, other: int) -> Group:
 class Repeats:
     """The pairs of a round that tries again what is in doubt, each node in one pair at most."""
 
-    def __init__(self, fleet: Fleet, found: Conclusions, met: set[Group], turn: int) -> None:
+    def __init__(self, fleet: Fleet, found: Conclusions, met: Counter[Group], turn: int) -> None:
         self._fleet, self._found, self._met = fleet, found, met
         self._free = set(range(len(fleet.nodes)))
         self._pairs: list[Group] = []
@@ -92,10 +93,9 @@ class Repeats:
         return lambda node: self._fleet.domains[node] == domain
 
     def _partner(self, node: int, wanted: Callable[[int], bool]) -> int | None:
-        """Return a free partner, one that it has not met first."""
+        """Return the free partner that it met least."""
         choice = [other for other in sorted(self._free) if other != node and wanted(other)]
-        new = (other for other in choice if _sorted(node, other) not in self._met)
-        return next(new, choice[0] if choice else None)
+        return min(choice, key=lambda other: self._met[_sorted(node, other)], default=None)
 
     def _take(self, one: int, other: int) -> None:
         self._free -= {one, other}

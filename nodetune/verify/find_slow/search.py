@@ -6,9 +6,11 @@ the odds say slow or well, or the rounds are spent; at last the others run as on
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from math import exp, log, log2
+from math import comb, exp, log, log2
+from statistics import median
 
 from nodetune.verify.find_slow import culprits, schedule
 from nodetune.verify.find_slow.model import (
@@ -25,23 +27,24 @@ from nodetune.verify.find_slow.model import (
     Round,
     Run,
 )
-from nodetune.verify.find_slow.odds import BAD, SMALLEST, USUAL_NOISE, level, middle
+from nodetune.verify.find_slow.odds import BAD, SMALLEST, USUAL_NOISE, level, middle, unsure
 from nodetune.verify.find_slow.reading import Conclusions, conclude, own_odds
 
 DRIFT = 0.02
 """A round whose witnesses moved by more than this is read against them."""
 
-CERTAIN = 4.5
-"""Standard deviations of one run that a move of the middle must exceed, over the root of the number of runs."""
+BY_CHANCE = 0.01
+"""Witnesses that fell one by one are no drift: the chance of so many must be below this."""
 
-ENOUGH_WITNESSES = 2
+LEAST_ROUNDS = 10
+"""The bound of rounds of small fleets: fewer pairs run at once there."""
 
 Search = Generator[Round, Sequence[Answer], Result]
 
 
 def most_rounds(count: int) -> int:
     """Return the bound of rounds for a number of nodes."""
-    return int(log2(count)) + 4 + (count % 2 and count > 2)
+    return max(LEAST_ROUNDS, int(log2(count)) + 4) + (count % 2 and count > 2)
 
 
 def search(fleet: Fleet, more: int = 0) -> Search:
@@ -75,12 +78,13 @@ class _Work:
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
         self.rounds: list[Round] = []
-        self.met: set[tuple[int, ...]] = set()
+        self.met: Counter[tuple[int, ...]] = Counter()
         self.found = Conclusions([], set(), set())
         self._solo: list[Sequence[float]] = [() for _ in fleet.nodes]
         self._solo_runs: list[Run] = []
         self._runs: list[Run] = []
         self._whole = Answer()
+        self._unseen = 0.0  # the largest drift that a repeat may hide
 
     def _ask(
         self, kind: str, groups: Sequence[tuple[int, ...]], loaded: bool = False
@@ -105,35 +109,60 @@ class _Work:
         self, groups: Sequence[tuple[int, ...]], ring: bool = False, loaded: bool = False
     ) -> Generator[Round, Sequence[Answer], None]:
         runs = yield from self._ask(PAIRS, groups, loaded)
-        self.met |= {run.nodes for run in runs}
+        self.met.update(run.nodes for run in runs)
         domain = self._fleet.domains
         self._runs += self._steady(
             [replace(run, ring=ring, near=domain[run.nodes[0]] == domain[run.nodes[1]], loaded=loaded) for run in runs]
         )
 
     def _steady(self, runs: list[Run]) -> list[Run]:
-        """Take a drift of the whole fleet out of a round: what its near pairs moved against the first round of pairs."""
-        first = {run.nodes: run for run in self._runs if run.ring and run.near}
-        before = [middle(run.rails) for run in first.values() if run.round == 1]
-        near = [run for run in runs if run.near and (run.ring or run.nodes in first)]
-        if runs and runs[0].ring:
-            now = [middle(run.rails) for run in near]
-            moved = level(now) - level(before) if min(len(now), len(before)) >= 4 else 0.0
-        else:
-            pairs = [(middle(run.rails), middle(first[run.nodes].rails)) for run in near if self._is_witness(run)]
-            changes = [now - then for now, then in pairs if min(now, then) > BAD]
-            moved = sorted(changes)[len(changes) // 2] if len(changes) >= ENOUGH_WITNESSES else 0.0
-            now = changes
-        if abs(moved) <= max(DRIFT, CERTAIN * (self.found.noise or USUAL_NOISE) / max(1, len(now)) ** 0.5):
+        """Take a drift of the whole fleet out of a round: what its near pairs moved against the rounds before.
+
+        A round whose witnesses may all have moved, or fallen by chance, says only what is broken.
+        """
+        moved, sure = self._ring_moved(runs) if runs and runs[0].ring else self._moved(runs)
+        if not moved:
             return runs
+        if not sure:
+            return [run for run in runs if min(run.rails) <= BAD]
         return [replace(run, rails=tuple(rail - moved if rail > BAD else rail for rail in run.rails)) for run in runs]
+
+    def _ring_moved(self, runs: Sequence[Run]) -> tuple[float, bool]:
+        """Compare the pairs of a later round of the ring with the others of its first."""
+        before = [middle(run.rails) for run in self._runs if run.ring and run.near and run.round == 1]
+        now = [middle(run.rails) for run in runs if run.near]
+        moved = level(now) - level(before) if min(len(now), len(before)) >= 4 else 0.0
+        return (moved if abs(moved) > self._bound(len(now)) else 0.0), True
+
+    def _moved(self, runs: Sequence[Run]) -> tuple[float, bool]:
+        """Compare repeated good pairs with their figures before. Return the move, and whether it is surely no chance."""
+        first = {run.nodes: middle(run.rails) for run in self._runs if run.ring and run.near}
+        pairs = [(middle(run.rails), first[run.nodes]) for run in runs if run.nodes in first and self._is_witness(run)]
+        changes = [now - then for now, then in pairs if min(now, then) > BAD]
+        moved = median(changes) if changes else 0.0
+        bound = self._bound(len(changes))
+        if not any(run.loaded for run in runs):
+            self._unseen = max(self._unseen, bound)
+        if abs(moved) <= bound:
+            return 0.0, True
+        same = sum(change * moved > 0 and abs(change) > bound for change in changes)
+        count, every, _ = self.found.falls
+        chance = (1 + count) / (4 + every)
+        of_chance = sum(
+            comb(len(changes), fell) * chance**fell * (1 - chance) ** (len(changes) - fell)
+            for fell in range(same, len(changes) + 1)
+        )
+        return moved, of_chance < BY_CHANCE
+
+    def _bound(self, count: int) -> float:
+        return max(DRIFT, unsure(self.found.noise or USUAL_NOISE, count))
 
     def _is_witness(self, run: Run) -> bool:
         """Return whether a repeated pair is good. A path in doubt was chosen for a low figure, and the next is mostly higher."""
         return set(run.nodes) <= self.found.clear and Part(PATH, run.nodes) not in self.found.doubts
 
     def conclude(self) -> Conclusions:
-        self.found = conclude(self._fleet, self._runs, own_odds(self._solo))
+        self.found = conclude(self._fleet, self._runs, own_odds(self._solo), self._unseen)
         return self.found
 
     def proof(self) -> Generator[Round, Sequence[Answer], None]:

@@ -2,15 +2,28 @@
 
 import math
 import random
+from collections import Counter
 
 import pytest
 
-from benchmarks.support.slow_fleet import SlowFleet, searched
+from benchmarks.find_slow import outcome, planted
+from benchmarks.support.slow_fleet import Loss, SlowFleet, on_rails, searched
 from nodetune.verify.find_slow import schedule
 from nodetune.verify.find_slow.judge import Judge, threshold
-from nodetune.verify.find_slow.model import LINK, NODE, PAIRS, PATH, Answer, Fleet, Part, Round
+from nodetune.verify.find_slow.model import (
+    GPU,
+    LINK,
+    NODE,
+    PAIRS,
+    PATH,
+    Answer,
+    Fleet,
+    Part,
+    Round,
+    Run,
+)
 from nodetune.verify.find_slow.odds import BAD, Chances, evidence, level, spread
-from nodetune.verify.find_slow.reading import Conclusions
+from nodetune.verify.find_slow.reading import Conclusions, conclude
 from nodetune.verify.find_slow.search import most_rounds
 
 BIG = ("node", "gpu", "nic", "path", "link", "uplink", "hang", "wrong", "pair hang")
@@ -58,6 +71,80 @@ def test_a_small_loss_needs_three_times_the_odds_of_a_large_one():
     assert threshold(128, -0.05) - threshold(128, -0.5) == pytest.approx(math.log(3))
 
 
+@pytest.mark.parametrize("seed", [110, 159, 171, 219])
+def test_a_healthy_fleet_of_four_leaves_that_drifts_names_nothing(seed):
+    """The domains' tournament has no witnesses, and with four leaves it is compared with earlier rounds."""
+    drifting, _ = planted(32, "healthy", f"t1-{seed}", drift=0.01)
+    assert named(searched(drifting)) == set()
+
+
+def test_witnesses_that_fall_by_chance_are_no_drift():
+    """Two pairs fell in the ring, were witnesses of the next rounds, and all of these were read 8 % too low."""
+    slow, wanted = on_one_leaf(8, "sm-24 8 nic 0.5", "nic")
+    assert named(searched(slow, more=6)) == {wanted}
+
+
+def on_one_leaf(count, seed, kind):
+    rng = random.Random(seed)
+    slow = SlowFleet(count, rng, drift=rng.uniform(0, 0))
+    slow.fleet = Fleet(slow.fleet.nodes, (0,) * count)
+    return slow, slow.plant(kind, 0.5)
+
+
+@pytest.mark.parametrize("kind", ["node", "nic", "path", "hang", "pair hang"])
+@pytest.mark.parametrize("count", [4, 5, 7])
+def test_a_fleet_of_few_nodes_is_decided(count, kind):
+    slow, wanted = on_one_leaf(count, f"few {count}", kind)
+    slow.noise, slow.fall = 0.015, (0.0, 0.0)
+    assert named(searched(slow)) == {wanted}
+
+
+@pytest.mark.parametrize("seed", [242, 249, 262, 296])
+def test_a_pair_that_hangs_names_neither_end(seed):
+    slow, wanted = planted(8, "pair hang", f"t1-{seed}")
+    assert named(searched(slow, more=6)) <= wanted
+
+
+@pytest.mark.parametrize("seed", [16, 94, 185, 203, 220])
+def test_a_rail_beside_a_broken_node_is_not_a_path(seed):
+    """A run that breaks as a whole shows nothing of its rails: it made a slow NIC look quick with one partner."""
+    slow, truth = planted(4, "mixed", f"t1-{seed}")
+    assert outcome(truth, searched(slow, more=3)) != "wrong"
+
+
+def test_a_slow_link_with_a_slower_path_is_not_two_paths():
+    slow, truth = planted(8, "mixed", "t1-261")
+    assert named(searched(slow)) <= truth
+
+
+def test_one_pair_across_does_not_name_the_link():
+    eight = Fleet(tuple("abcdefgh"), (0,) * 4 + (1,) * 4, ("one", "two"))
+    ring = [(node, node + 1) for node in range(7)] + [(0, 7)]
+    pairs = [*ring, (0, 2), (1, 3), (4, 6), (5, 7)]
+    runs = [Run(pair, (0.0,), "", 1, pair in ring, pair[0] // 4 == pair[1] // 4) for pair in pairs if pair != (3, 4)]
+    runs += [Run((3, 4), (-0.7,), "", turn, turn == 1, near=False) for turn in range(1, 8)]
+    found = conclude(eight, runs, ([0.0] * 8, [0.0] * 8))
+    assert not found.named
+    assert Part(LINK, (0, 1)) in found.doubts
+
+
+def test_a_node_alone_on_its_leaf_is_named_by_runs_across():
+    slow = fleet(33, "alone on its leaf")
+    slow.fleet = Fleet(slow.fleet.nodes, tuple(node // 8 for node in range(33)), tuple("abcde"))
+    slow.node[32] = slow.alone[32] = Loss(on_rails(0.5, (2,)))
+    found = searched(slow).culprits
+    assert {each.part for each in found} == {Part(GPU, (32,), 2)}
+    assert found[0].runs and found[0].seen_with
+
+
+def test_most_links_of_a_leaf_are_left_open():
+    """They may be its uplink."""
+    slow, (uplink,) = planted(33, "uplink", "t1-483", effect=0.05)
+    result = searched(slow)
+    assert not named(result)
+    assert any(uplink in each.between for each in result.doubts)
+
+
 def test_a_fleet_that_drifts_names_only_the_slow_node():
     assert named(searched(fleet(64, "drift", drift=0.02))) == set()
     slow = fleet(64, "drift", drift=0.02)
@@ -86,7 +173,7 @@ def test_the_likeliest_of_the_links_in_doubt_is_tried_first():
     found = Conclusions([-9.0] * 24, set(nodes), set(nodes))
     found.doubts = {Part(LINK, (0, 1)): 0.5, Part(LINK, (0, 2)): 4.0, Part(LINK, (1, 2)): 1.0}
     them = Fleet(tuple(f"n{node}" for node in nodes), tuple(node // 8 for node in nodes), ("a", "b", "c"))
-    pairs = schedule.Repeats(them, found, set(), 2).pairs()
+    pairs = schedule.Repeats(them, found, Counter(), 2).pairs()
     assert {(one // 8, other // 8) for one, other in pairs} == {(0, 2)}
 
 
@@ -156,7 +243,7 @@ def test_rounds_are_disjoint_and_bounded(count):
 
 
 def test_bounds_of_rounds_grow_with_the_logarithm():
-    assert [most_rounds(count) for count in (8, 64, 1024)] == [7, 10, 14]
+    assert [most_rounds(count) for count in (8, 64, 1024)] == [10, 10, 14]
 
 
 def test_more_rounds_go_on_with_what_is_open():
