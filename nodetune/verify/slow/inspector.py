@@ -85,8 +85,8 @@ def read(path: Path) -> tuple[list[Job], list[str]]:
     if cut:
         notes.insert(0, f"of {text.count(cut, 'file')}, only the first {most} collectives are used")
     if not lines:
-        for note in notes[:1]:
-            raise UserError(f"{text.plain(path)}: no collective of NCCL's Inspector could be read: {note}")
+        if notes:
+            raise UserError(f"{text.plain(path)}: no collective of NCCL's Inspector could be read: {notes[0]}")
         raise UserError(f"{text.plain(path)}: no collective of NCCL's Inspector in it: {EXPECTED}")
     repeated = sum(len(each.repeated) for each in found.values())
     if repeated:

@@ -27,6 +27,7 @@ from nodetune.verify.slow.model import (
     LatePart,
     Process,
     SlowRanks,
+    is_most,
 )
 
 HALF = 0.5
@@ -58,7 +59,7 @@ def judged(jobs: Iterable[Job], notes: Sequence[str] = ()) -> SlowRanks:
         together = _together(each, late)
         known = {process: row for process, row in late.items() if process not in together}
         parts += _parts(each, known)
-        found.append(_judged_job(each, known, sorted(together, key=_place), tests))
+        found.append(_judged_job(each, known, sorted(together), tests))
     return SlowRanks(tuple(found), tuple(_conclusions(parts, compared)), tuple(notes))
 
 
@@ -104,19 +105,10 @@ def _together(each: _Compared, late: Mapping[Process, Lateness]) -> set[Process]
             if not any(one in members and other in members for members in seen for other in processes if other != one)
         ]
         hosts = {process.host for process in apart}
-        if len(apart) > 1 and not (len(hosts) == 1 and _is_whole(each.job, apart)):
+        there = sum(process.host in hosts for process in each.job.positions)
+        if len(apart) > 1 and not (len(hosts) == 1 and is_most(len(apart), there)):
             found |= set(apart)
     return found
-
-
-def _is_whole(job: Job, processes: Sequence[Process]) -> bool:
-    """Return whether these are (nearly) all of the job's processes on their host."""
-    of = sum(process.host == processes[0].host for process in job.positions)
-    return 4 * len(processes) >= 3 * of
-
-
-def _place(process: Process) -> tuple[str, int]:
-    return process.host, process.pid
 
 
 def _parts(each: _Compared, late: Mapping[Process, Lateness]) -> list[LatePart]:
@@ -269,12 +261,15 @@ def _of_unit(parts: Sequence[LatePart], compared: Sequence[_Compared]) -> Conclu
 
 
 def _cleared(parts: Sequence[LatePart], compared: Sequence[_Compared]) -> list[str]:
-    """Return other hosts where the same places in the program were judged and not late."""
+    """Return other hosts where the same places in the program were at most half as late."""
     late = {each.job for each in parts}
     places = {place for each in parts for place in each.positions}
+    bound = HALF * min(each.seen.share for each in parts)
     found = set()
     for each in compared:
         if each.job.name not in late:
             positions = each.job.positions
-            found |= {row.process.host for row in each.rows if positions[row.process] in places} - {parts[0].host}
+            there = [row for row in each.rows if positions[row.process] in places]
+            slow = {row.process for row in there if row.share > bound}
+            found |= {row.process.host for row in there if row.process not in slow} - {parts[0].host}
     return sorted(found)

@@ -18,7 +18,7 @@ Calls = Mapping[int, Mapping[int, tuple[int, int]]]
 """Rank → sequence number → (µs in the kernel, µs since 1970 when that ended or was written; 0: unknown)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Process:
     """A process of a job: the Inspector names its host and its number, not its GPU."""
 
@@ -84,6 +84,11 @@ class Lateness:
     blocks: tuple[float, ...]
 
 
+def is_most(count: int, of: int) -> bool:
+    """Return whether it is three of four or more."""
+    return 4 * count >= 3 * of
+
+
 @dataclass(frozen=True)
 class LatePart:
     """A rank, or all ranks of a host, that makes the others of one job wait."""
@@ -108,7 +113,7 @@ class LatePart:
     @property
     def is_host(self) -> bool:
         """Whether it is (nearly) all ranks of its host."""
-        return self.of > 1 and 4 * len(self.ranks) >= 3 * self.of
+        return self.of > 1 and is_most(len(self.ranks), self.of)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from nodetune.foundation import text
 from nodetune.verify.slow.model import LatePart, RankOfJob
@@ -37,13 +37,8 @@ def finding(each: RasFinding) -> str:
 
 def ranks(found: Sequence[RankOfJob], of: str = "") -> str:
     """Name ranks with host, GPU and process."""
-    shown = [_rank(each, of) for each in found[:MOST_RANKS]]
-    return _joined(shown, len(found))
-
-
-def _joined(shown: Iterable[str], count: int) -> str:
-    named = ", ".join(shown)
-    return named + (f" and {count - MOST_RANKS} more" if count > MOST_RANKS else "")
+    named = ", ".join(_rank(each, of) for each in found[:MOST_RANKS])
+    return named + (f" and {len(found) - MOST_RANKS} more" if len(found) > MOST_RANKS else "")
 
 
 def _rank(each: RankOfJob, of: str) -> str:
