@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import ceil, exp, log
 
 from nodetune.verify.find_slow.judge import QUICK, threshold
@@ -139,10 +139,10 @@ def doubts(fleet: Fleet, runs: Sequence[Run], found: Conclusions) -> tuple[Doubt
     """Return what is not decided: each group of parts that the same low runs speak against."""
     left = dict(found.doubts)
     result = []
-    for part in sorted(left, key=lambda each: -left[each]):
+    for part in sorted(left, key=lambda each: (each.kind != UPLINK, -left[each])):
         if part not in left or (part.kind == NODE and left[part] <= 0):
             continue
-        between = _between(part, runs, found)
+        between = _between(part, runs, found, left)
         for each in between:
             left.pop(each, None)
         numbers = _runs_of(part, fleet, runs, found)
@@ -157,10 +157,12 @@ def doubts(fleet: Fleet, runs: Sequence[Run], found: Conclusions) -> tuple[Doubt
     return tuple(result)
 
 
-def _between(part: Part, runs: Sequence[Run], found: Conclusions) -> list[Part]:
-    """Return the part, and all others that could explain its low runs."""
+def _between(part: Part, runs: Sequence[Run], found: Conclusions, left: Iterable[Part]) -> list[Part]:
+    """Return the part, and all others that could explain its low runs. `left`: the parts in doubt that no other group has."""
     if part.kind == PATH:
         return [part, *(Part(NODE, (end,)) for end in part.at if end not in found.proven)]
+    if part.kind == UPLINK:
+        return [part, *(each for each in left if each.kind == LINK and part.at[0] in each.at)]
     if part.kind != NODE:
         return [part]
     (node,) = part.at

@@ -93,7 +93,9 @@ def _join_links(count: int, found: Conclusions) -> None:
     for domain in range(count):
         its = [part for part in links if domain in part.at]
         if len(its) > 1 and 2 * len(its) >= count - 1:
-            found.doubts[Part(UPLINK, (domain,))] = max(found.named.pop(part, 0.0) for part in its)
+            found.doubts[Part(UPLINK, (domain,))] = max(found.doubts[part] for part in its)
+            for part in its:
+                found.named.pop(part, None)
 
 
 class _Reading:

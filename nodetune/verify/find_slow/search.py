@@ -83,6 +83,7 @@ class _Work:
         self._solo: list[Sequence[float]] = [() for _ in fleet.nodes]
         self._solo_runs: list[Run] = []
         self._runs: list[Run] = []
+        self._unread: list[Run] = []
         self._whole = Answer()
         self._unseen = 0.0  # the largest drift that a repeat may hide
 
@@ -116,14 +117,15 @@ class _Work:
         )
 
     def _steady(self, runs: list[Run]) -> list[Run]:
-        """Take a drift of the whole fleet out of a round: what its near pairs moved against the rounds before.
+        """Take a drift of the whole fleet out of a round: what its near pairs moved against the ring.
 
-        A round whose witnesses may all have moved, or fallen by chance, says only what is broken.
+        Where that may be a drift, or witnesses that fell by chance, the round says only what is broken.
         """
         moved, sure = self._ring_moved(runs) if runs and runs[0].ring else self._moved(runs)
         if not moved:
             return runs
         if not sure:
+            self._unread += [run for run in runs if min(run.rails) > BAD]
             return [run for run in runs if min(run.rails) <= BAD]
         return [replace(run, rails=tuple(rail - moved if rail > BAD else rail for rail in run.rails)) for run in runs]
 
@@ -135,7 +137,7 @@ class _Work:
         return (moved if abs(moved) > self._bound(len(now)) else 0.0), True
 
     def _moved(self, runs: Sequence[Run]) -> tuple[float, bool]:
-        """Compare repeated good pairs with their figures before. Return the move, and whether it is surely no chance."""
+        """Compare repeated good pairs with their figures of the ring. Return the move, and whether it is surely no chance."""
         first = {run.nodes: middle(run.rails) for run in self._runs if run.ring and run.near}
         pairs = [(middle(run.rails), first[run.nodes]) for run in runs if run.nodes in first and self._is_witness(run)]
         changes = [now - then for now, then in pairs if min(now, then) > BAD]
@@ -146,13 +148,13 @@ class _Work:
         if abs(moved) <= bound:
             return 0.0, True
         same = sum(change * moved > 0 and abs(change) > bound for change in changes)
+        return moved, self._chance(same, len(changes)) < BY_CHANCE
+
+    def _chance(self, least: int, of: int) -> float:
+        """Return the chance that so many witnesses fell one by one."""
         count, every, _ = self.found.falls
-        chance = (1 + count) / (4 + every)
-        of_chance = sum(
-            comb(len(changes), fell) * chance**fell * (1 - chance) ** (len(changes) - fell)
-            for fell in range(same, len(changes) + 1)
-        )
-        return moved, of_chance < BY_CHANCE
+        one = (1 + count) / (4 + every)
+        return sum(comb(of, fell) * one**fell * (1 - one) ** (of - fell) for fell in range(least, of + 1))
 
     def _bound(self, count: int) -> float:
         return max(DRIFT, unsure(self.found.noise or USUAL_NOISE, count))
@@ -194,7 +196,7 @@ class _Work:
             noise=found.noise,
             falls=found.falls,
             rounds=tuple(self.rounds),
-            runs=(*self._solo_runs, *self._runs),
+            runs=(*self._solo_runs, *self._runs, *self._unread),
         )
 
 
