@@ -34,7 +34,7 @@ DRIFT = 0.02
 """A round whose witnesses moved by more than this is read against them."""
 
 BY_CHANCE = 0.01
-"""Witnesses that fell one by one are no drift: the chance of so many must be below this."""
+"""Witnesses that fell one by one are no drift: the chance of their number must be below this."""
 
 LEAST_ROUNDS = 10
 """The bound of rounds of small fleets: fewer pairs run at once there."""
@@ -151,7 +151,7 @@ class _Work:
         return moved, self._chance(same, len(changes)) < BY_CHANCE
 
     def _chance(self, least: int, of: int) -> float:
-        """Return the chance that so many witnesses fell one by one."""
+        """Return the chance that at least this number of witnesses fell one by one."""
         count, every, _ = self.found.falls
         one = (1 + count) / (4 + every)
         return sum(comb(of, fell) * one**fell * (1 - one) ** (of - fell) for fell in range(least, of + 1))

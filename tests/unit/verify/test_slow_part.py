@@ -106,7 +106,7 @@ def test_a_pair_that_hangs_names_neither_end(seed):
 
 
 @pytest.mark.parametrize("seed", [16, 94, 185, 203, 220])
-def test_a_rail_beside_a_broken_node_is_not_a_path(seed):
+def test_a_rail_of_a_broken_nodes_partner_is_not_a_path(seed):
     """A run that breaks as a whole shows nothing of its rails: it made a slow NIC look quick with one partner."""
     slow, truth = planted(4, "mixed", f"t1-{seed}")
     assert outcome(truth, searched(slow, more=3)) != "wrong"
