@@ -32,7 +32,7 @@ FAR = 5.0
 """A figure that is this many times the noise below the loss of its part fell for another reason: it says nothing."""
 
 CERTAIN = 4.5
-"""Standard deviations of one run that the middle of runs may be off, over the root of their number."""
+"""Standard deviations of one run that the middle of runs may be off, over the root of their number less one."""
 
 BROKEN = 1e-3
 """The chance that a healthy part hangs, fails or gives wrong data in a run."""

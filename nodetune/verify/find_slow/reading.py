@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import exp
 
 from nodetune.verify.find_slow.judge import CLEAR, QUICK, Judge, Judgement, Pair, threshold
 from nodetune.verify.find_slow.model import LINK, NODE, PATH, RAIL, UPLINK, Fleet, Part, Run
@@ -226,13 +227,24 @@ class _Reading:
             a, b = run.nodes
             if well and b - a in (1, last) and (run.near or self._ends(run) in links):
                 paths.setdefault(run.nodes, []).append(figure)
+        fell = self._fell_with(judged)
         sure = {
             ends
             for ends, figures in paths.items()  # a deep fall needs less of its ends; a shallow one of a rail is its end's
             if (middle(figures) < DEEP and min(second[end] for end in ends) > -SMALLEST)
             or (self._whole and set(ends) <= found.proven)
+            if all(fell[end] <= set(ends) for end in ends)
         }
         self._blame(PATH, paths, sure, judged, found)
+
+    def _fell_with(self, judged: Judgement) -> list[set[int]]:
+        """Return the near partners that are well with which each node fell deep: with several, it may be slow now and then."""
+        fell: list[set[int]] = [set() for _ in self._fleet.nodes]
+        for run, figure in zip(self._runs, self._figures, strict=True):
+            for node, other in (run.nodes, run.nodes[::-1]):
+                if run.near and figure < DEEP and judged.odds[other] <= 0:
+                    fell[node].add(other)
+        return fell
 
     def _second_best(self) -> list[float]:
         """Return the second best figure of each node with near partners."""
@@ -279,7 +291,5 @@ def _alone(values: Sequence[float], figures: Sequence[Sequence[float]]) -> list[
 
 def losses(figures: Iterable[float]) -> float:
     """Return the fraction that figures are short of their level, by their middle one."""
-    from math import exp
-
     known = sorted(figures)
     return 1 - exp(known[(len(known) - 1) // 2]) if known else 0.0

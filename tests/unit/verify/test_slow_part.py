@@ -12,6 +12,7 @@ from nodetune.verify.find_slow import schedule
 from nodetune.verify.find_slow.judge import Judge, threshold
 from nodetune.verify.find_slow.model import (
     GPU,
+    HANG,
     LINK,
     NODE,
     PAIRS,
@@ -110,6 +111,18 @@ def test_a_rail_of_a_broken_nodes_partner_is_not_a_path(seed):
     """A run that breaks as a whole shows nothing of its rails: it made a slow NIC look quick with one partner."""
     slow, truth = planted(4, "mixed", f"t1-{seed}")
     assert outcome(truth, searched(slow, more=3)) != "wrong"
+
+
+@pytest.mark.parametrize("seed", [8, 40, 43, 70])
+def test_a_node_that_hangs_now_and_then_with_several_partners_is_no_path(seed):
+    slow, rng = SlowFleet(8, random.Random(f"flaky {seed}")), random.Random(seed)
+    slow.fleet = Fleet(slow.fleet.nodes, (0,) * 8)
+
+    def answer(wanted):
+        hangs = [wanted.kind == PAIRS and 3 in group and rng.random() < 0.5 for group in wanted.groups]
+        return [Answer((), HANG) if hung else each for hung, each in zip(hangs, slow.answer(wanted), strict=True)]
+
+    assert named(searched(slow, answer=answer)) <= {Part(NODE, (3,))}
 
 
 def test_a_slow_link_with_a_slower_path_is_not_two_paths():
