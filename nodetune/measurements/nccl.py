@@ -13,7 +13,8 @@ Manually: all_reduce_perf -b 64M -e 16G -f 4 -g 8 -n 20, of https://github.com/N
 
 Small messages are measured for latency (`latency_sizes`): the time of one call in µs, metrics all_reduce_latency and
 alltoall_latency, out of place. It is nccl-tests' "time": calls queued one after another, so what the CPU takes to launch one
-is in it. An alltoall has no size below 16 bytes for each rank.
+is in it. An alltoall has no size below 16 bytes for each rank. It is one call from NCCL 2.28 on, as in nccl-tests; before, it
+is a group of sends and receives.
 
 Metric least_link: how evenly the NVLinks of each GPU carried all of this, as the measurement nvlink counts it.
 

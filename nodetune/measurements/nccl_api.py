@@ -43,6 +43,11 @@ PROTOTYPES = {
     "ncclGroupStart": (),
     "ncclGroupEnd": (),
 }
+ALLTOALL = "ncclAlltoAll"
+"""Came with 2.28. nccl-tests and PyTorch call it where the library has it, and else send and receive in a group."""
+
+NEWER = {ALLTOALL: (HANDLE, HANDLE, SIZE, INT, HANDLE, HANDLE)}
+"""Prototypes of what not every supported library has."""
 
 
 class Library:
@@ -52,6 +57,8 @@ class Library:
         self.path = path
         self._library = handle
         self.functions = {name: self._function(name, types) for name, types in PROTOTYPES.items()}
+        newer = {name: types for name, types in NEWER.items() if hasattr(handle, name)}
+        self.functions.update({name: self._function(name, types) for name, types in newer.items()})
         number = INT()
         self.call("ncclGetVersion", ctypes.byref(number))
         self.version = version_text(number.value)

@@ -267,6 +267,8 @@ class Rank:
             return [("ncclAllGather", source + mine, target) + what]
         if name == "reduce_scatter":
             return [("ncclReduceScatter", source, target + mine) + what + (nccl_api.SUM,)]
+        if name == "alltoall" and nccl_api.ALLTOALL in self.nccl.functions:
+            return [(nccl_api.ALLTOALL, source, target) + what]
         if name == "alltoall":
             sends = [("ncclSend", source + peer * part) + what + (peer,) for peer in range(self.ranks)]
             return sends + [("ncclRecv", target + peer * part) + what + (peer,) for peer in range(self.ranks)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nodetune.measurements import nccl, nccl_api, nccl_log, nccl_ops, nccl_results, nccl_sizes, nccl_tests
+from nodetune.measurements import nccl, nccl_api, nccl_log, nccl_ops, nccl_rank, nccl_results, nccl_sizes, nccl_tests
 from nodetune.measurements.report import MeasurementError, SkipError
 
 RECORDINGS = Path(__file__).parents[2] / "data" / "recordings" / "nccl"
@@ -241,6 +241,43 @@ def test_a_library_that_is_none_is_a_fault_that_names_it(tmp_path):
     (tmp_path / "libnccl.so.2").write_text("no library")
     with pytest.raises(MeasurementError, match=rf"NCCL cannot be loaded: {tmp_path}/libnccl.so.2"):
         nccl_api.load(str(tmp_path))
+
+
+class Functions:
+    """A library with these functions. Each remembers its calls."""
+
+    def __init__(self, names):
+        self.called = []
+        for name in names:
+            setattr(self, name, self._function(name))
+
+    def _function(self, name):
+        def call(*arguments):
+            self.called.append((name, *(getattr(each, "value", each) for each in arguments)))
+            return 0
+
+        return call
+
+
+@pytest.mark.parametrize("newer", [True, False])
+def test_an_alltoall_is_one_call_only_where_the_library_has_it(newer):
+    library = Functions([*nccl_api.PROTOTYPES, *(["ncclAlltoAll"] if newer else [])])
+    rank = nccl_rank.Rank(
+        {"rank": 1, "ranks": 2, "dtype": "float32"}, nccl_api.Library(library, "libnccl.so.2"), None, None
+    )
+    rank.sent, rank.received, rank.communicator, rank.stream = 4096, 8192, 5, 6
+    library.called.clear()
+    rank._calls({"name": "alltoall", "size": 64, "in_place": False})()
+    one_call = [("ncclAlltoAll", 4096, 8192, 8, nccl_api.FLOAT32, 5, 6)]
+    group = [
+        ("ncclGroupStart",),
+        ("ncclSend", 4096, 8, nccl_api.FLOAT32, 0, 5, 6),
+        ("ncclSend", 4096 + 32, 8, nccl_api.FLOAT32, 1, 5, 6),
+        ("ncclRecv", 8192, 8, nccl_api.FLOAT32, 0, 5, 6),
+        ("ncclRecv", 8192 + 32, 8, nccl_api.FLOAT32, 1, 5, 6),
+        ("ncclGroupEnd",),
+    ]
+    assert library.called == (one_call if newer else group)
 
 
 def test_a_library_without_ncclsend_is_too_old():
