@@ -49,6 +49,8 @@ class Conclusions:
     """Each run's worst rail below the whole."""
     fair: set[int] = field(default_factory=set)
     """The runs across domains that count for and against their nodes, by number."""
+    unseen: float = 0.0
+    """How far the whole fleet may have moved between rounds: no part is named for a smaller loss."""
 
     def nodes(self) -> set[int]:
         """Return the named nodes: as a whole, or by a rail."""
@@ -61,21 +63,18 @@ class Conclusions:
 def conclude(
     fleet: Fleet, runs: Sequence[Run], solo: tuple[Sequence[float], Sequence[float]], unseen: float = 0.0
 ) -> Conclusions:
-    """Read the runs of pairs. `solo`: the odds of each node by its own figures, for both readings.
-
-    `unseen`: how far the whole fleet may have moved between rounds: no part is named for a smaller loss.
-    """
+    """Read the runs of pairs. `solo`: the odds of each node by its own figures, for both readings."""
     count = len(fleet.nodes)
     near = [
         {node for run in runs if run.near and end in run.nodes for node in run.nodes} - {end} for end in range(count)
     ]
-    found = Conclusions([-99.0] * count, set(range(count)), {end for end in range(count) if len(near[end]) > 2})
+    proven = {end for end in range(count) if len(near[end]) > 2}
+    found = Conclusions([-99.0] * count, set(range(count)), proven, unseen=unseen)
     middles = [middle(run.rails) for run in runs]
     worst = [min(run.rails) - whole if whole > BAD else 0.0 for run, whole in zip(runs, middles, strict=True)]
     for figures, own, whole in ((middles, solo[0], True), (worst, solo[1], False)):
         if whole or any(len(run.rails) > 1 for run in runs):
-            shows = [True] * len(runs) if whole else [figure >= DEEP for figure in found.figures]
-            _Reading(fleet, runs, figures, whole, unseen, shows).read(own, found)
+            _Reading(fleet, runs, figures, whole, found).read(own)
     _join_links(max(fleet.domains) + 1, found)
     for part in [*found.doubts]:
         if part in found.named:
@@ -103,15 +102,10 @@ class _Reading:
     """One of the two readings. `figures` are those of the runs, as logarithms. A run that is short as a whole hides its rails."""
 
     def __init__(
-        self,
-        fleet: Fleet,
-        runs: Sequence[Run],
-        figures: Sequence[float],
-        whole: bool,
-        unseen: float,
-        shows: Sequence[bool],
+        self, fleet: Fleet, runs: Sequence[Run], figures: Sequence[float], whole: bool, found: Conclusions
     ) -> None:
-        self._fleet, self._runs, self._whole, self._unseen, self._shows = fleet, runs, whole, unseen, shows
+        self._fleet, self._runs, self._whole, self._found = fleet, runs, whole, found
+        self._shows = [True] * len(runs) if whole else [figure >= DEEP for figure in found.figures]
         self._few_domains = max(fleet.domains) + 1 <= FEW_DOMAINS
         self._wider = 1.0 if whole else LEAST_OF_MANY
         self._tests = 2 * len(fleet.nodes)
@@ -140,36 +134,38 @@ class _Reading:
         if like == "loaded" and self._few_domains:  # their level is of earlier rounds, and no witness runs with them
             return unsure(noise, 1)
         of_level = [run for run in self._runs if self._like(run) == like and (run.ring or run.loaded)]
-        return max(self._unseen, unsure(noise, sum(max(run.rails) > BAD for run in of_level)))
+        return max(self._found.unseen, unsure(noise, sum(max(run.rails) > BAD for run in of_level)))
 
-    def read(self, own: Sequence[float], found: Conclusions) -> None:
-        """Add what this reading says to `found`."""
+    def read(self, own: Sequence[float]) -> None:
+        """Add what this reading says to the conclusions."""
         judge = Judge(len(self._fleet.nodes), self._pairs([run.near for run in self._runs]), own, self._wider)
         judged = judge.verdict()
         self._least = self._unsure(judge.noise, "near")
-        self._keep(judged, found)
+        self._keep(judged)
         fair = [
             shows and all(judged.odds[node] <= 0 for node in run.nodes)
             for run, shows in zip(self._runs, self._shows, strict=True)
         ]
-        domains = self._uplinks(fair, found)
-        well = self._links(fair, domains, judged, found)
-        self._paths(fair, well, judged, found)
-        quiet = [self._is_quiet(run, domains) and Part(LINK, self._ends(run)) not in found.doubts for run in self._runs]
+        domains = self._uplinks(fair)
+        well = self._links(fair, domains, judged)
+        self._paths(fair, well, judged)
+        quiet = [
+            self._is_quiet(run, domains) and Part(LINK, self._ends(run)) not in self._found.doubts for run in self._runs
+        ]
         far = self._pairs(quiet)
-        found.fair |= {number for number, counts in enumerate(quiet) if counts}
+        self._found.fair |= {number for number, counts in enumerate(quiet) if counts}
         for node, odds in judge.named(self._tests, far, self._least).items():
-            found.named[Part(NODE if self._whole else RAIL, (node,))] = odds
+            self._found.named[Part(NODE if self._whole else RAIL, (node,))] = odds
 
-    def _keep(self, judged: Judgement, found: Conclusions) -> None:
-        found.odds = [max(*both) for both in zip(found.odds, judged.odds, strict=True)]
-        found.clear &= {node for node, odds in enumerate(judged.odds) if odds <= CLEAR}
-        found.proven &= {node for node, odds in enumerate(judged.odds) if odds <= PROVEN}
+    def _keep(self, judged: Judgement) -> None:
+        self._found.odds = [max(*both) for both in zip(self._found.odds, judged.odds, strict=True)]
+        self._found.clear &= {node for node, odds in enumerate(judged.odds) if odds <= CLEAR}
+        self._found.proven &= {node for node, odds in enumerate(judged.odds) if odds <= PROVEN}
         if self._whole:
-            found.level, found.noise, found.falls = self._level["near"], judged.noise, judged.falls
-            found.figures = self._figures
+            self._found.level, self._found.noise, self._found.falls = self._level["near"], judged.noise, judged.falls
+            self._found.figures = self._figures
         else:
-            found.worst = self._figures
+            self._found.worst = self._figures
 
     def _ends(self, run: Run) -> tuple[int, ...]:
         return tuple(self._fleet.domains[node] for node in run.nodes)
@@ -183,7 +179,7 @@ class _Reading:
         of_runs = zip(self._runs, self._figures, wanted, self._shows, strict=True)
         return [(run.nodes[0], run.nodes[1], figure) for run, figure, counts, shows in of_runs if counts and shows]
 
-    def _uplinks(self, fair: Sequence[bool], found: Conclusions) -> list[float]:
+    def _uplinks(self, fair: Sequence[bool]) -> list[float]:
         """Judge domains like nodes, by runs under load between nodes that are well. Return their odds."""
         domain = self._fleet.domains
         count = max(domain) + 1
@@ -197,15 +193,13 @@ class _Reading:
         judge = Judge(count, loaded, wider=self._wider)
         odds = judge.verdict().odds
         named = judge.named(self._tests, least=self._unsure(judge.noise, "loaded"))
-        found.named |= {Part(UPLINK, (number,)): above for number, above in named.items()}
-        found.doubts |= {
+        self._found.named |= {Part(UPLINK, (number,)): above for number, above in named.items()}
+        self._found.doubts |= {
             Part(UPLINK, (number,)): each for number, each in enumerate(odds) if each > DOUBT and number not in named
         }
         return odds
 
-    def _links(
-        self, fair: Sequence[bool], domains: Sequence[float], judged: Judgement, found: Conclusions
-    ) -> set[Ends]:
+    def _links(self, fair: Sequence[bool], domains: Sequence[float], judged: Judgement) -> set[Ends]:
         """Judge links by runs between nodes and domains that are well. Return those that are well."""
         across: dict[Ends, list[float]] = {}
         low: dict[Ends, set[Ends]] = {}
@@ -217,9 +211,9 @@ class _Reading:
                 low.setdefault(self._ends(run), set()).update([run.nodes] if figure < QUICK else [])
         several = {ends for ends, pairs in low.items() if len(pairs) > 1}  # of one pair alone, it is that path
         sure = several if self._whole else {ends for ends in several if middle(across[ends]) < DEEP}
-        return self._blame(LINK, across, sure, judged, found)
+        return self._blame(LINK, across, sure, judged)
 
-    def _paths(self, fair: Sequence[bool], links: set[Ends], judged: Judgement, found: Conclusions) -> None:
+    def _paths(self, fair: Sequence[bool], links: set[Ends], judged: Judgement) -> None:
         """Judge paths of neighbours in the ring, where both ends are good with others and so is the link."""
         second, last = self._second_best(), len(self._fleet.nodes) - 1
         paths: dict[Ends, list[float]] = {}
@@ -232,10 +226,10 @@ class _Reading:
             ends
             for ends, figures in paths.items()  # a deep fall needs less of its ends; a shallow one of a rail is its end's
             if (middle(figures) < DEEP and min(second[end] for end in ends) > -SMALLEST)
-            or (self._whole and set(ends) <= found.proven)
+            or (self._whole and set(ends) <= self._found.proven)
             if all(fell[end] <= set(ends) for end in ends)
         }
-        self._blame(PATH, paths, sure, judged, found)
+        self._blame(PATH, paths, sure, judged)
 
     def _fell_with(self, judged: Judgement) -> list[set[int]]:
         """Return the near partners that are well with which each node fell deep: with several, it may be slow now and then."""
@@ -255,18 +249,16 @@ class _Reading:
                     met[node].append(figure)
         return [sorted(each)[-2] for each in met]
 
-    def _blame(
-        self, kind: str, figures: Mapping[Ends, list[float]], sure: set[Ends], judged: Judgement, found: Conclusions
-    ) -> set[Ends]:
+    def _blame(self, kind: str, figures: Mapping[Ends, list[float]], sure: set[Ends], judged: Judgement) -> set[Ends]:
         """Name parts between ends that are surely well, by their runs. Return those that are well."""
         good = set()
         for ends, met in figures.items():
             odds, bar = evidence(met, judged.noise, judged.chances), threshold(self._tests, middle(met))
             part = Part(kind, ends)
             if len(met) >= 3 and ends in sure and odds >= bar and -middle(met) >= self._least:
-                found.named[part] = odds - bar
+                self._found.named[part] = odds - bar
             if odds > 0:
-                found.doubts[part] = odds
+                self._found.doubts[part] = odds
             else:
                 good.add(ends)
         return good

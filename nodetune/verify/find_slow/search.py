@@ -121,7 +121,7 @@ class _Work:
 
         Where that may be a drift, or witnesses that fell by chance, the round says only what is broken.
         """
-        moved, sure = self._ring_moved(runs) if runs and runs[0].ring else self._moved(runs)
+        moved, sure = (self._ring_moved(runs), True) if runs and runs[0].ring else self._moved(runs)
         if not moved:
             return runs
         if not sure:
@@ -129,12 +129,12 @@ class _Work:
             return [run for run in runs if min(run.rails) <= BAD]
         return [replace(run, rails=tuple(rail - moved if rail > BAD else rail for rail in run.rails)) for run in runs]
 
-    def _ring_moved(self, runs: Sequence[Run]) -> tuple[float, bool]:
+    def _ring_moved(self, runs: Sequence[Run]) -> float:
         """Compare the pairs of a later round of the ring with the others of its first."""
         before = [middle(run.rails) for run in self._runs if run.ring and run.near and run.round == 1]
         now = [middle(run.rails) for run in runs if run.near]
         moved = level(now) - level(before) if min(len(now), len(before)) >= 4 else 0.0
-        return (moved if abs(moved) > self._bound(len(now)) else 0.0), True
+        return moved if abs(moved) > self._bound(len(now)) else 0.0
 
     def _moved(self, runs: Sequence[Run]) -> tuple[float, bool]:
         """Compare repeated good pairs with their figures of the ring. Return the move, and whether it is surely no chance."""
