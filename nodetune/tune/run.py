@@ -108,8 +108,11 @@ def _kept(tuned: Tuned, show: Show) -> Tuned:
 
 def _say_expected(bench: Bench, first: float, budget: float, show: Show) -> None:
     """Print how long it may take, based on the time of the first measurement, and warn if the budget is too small."""
+    settings = len(space.first(bench))
+    if not settings:
+        return  # nothing is measured, and the decision says why
     count = search.expected(bench) + study.FINALISTS * 2 * confirm.RUNS
-    words = f"{text.count(len(space.first(bench)), 'setting')} to try, up to {count} trials"
+    words = f"{text.count(settings, 'setting')} to try, up to {count} trials"
     more = f", longer than --budget ({text.span(budget)})" if count * first > budget else ""
     show.note(f"{words}: at most about {text.span(count * first)}{more}")
 

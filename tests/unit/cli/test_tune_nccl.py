@@ -184,6 +184,7 @@ def test_a_parameter_that_cannot_be_tuned_here_is_told(host, words, told):
     assert (code, "no settings to try on these hosts" in said) == (0, True)
     assert f"left unchanged: {told}" in said
     assert "not requested" not in said
+    assert "trials: at most" not in said
 
 
 def test_nothing_better_is_a_result_and_writes_no_plugin(host, tmp_path):
