@@ -20,7 +20,8 @@ try: $(VENV)/ready  ## audit this machine, and beside it a real GPU node from a 
 	@$(BIN)/nodetune audit --facts h100-x2 || true
 	@echo; echo "More to see: $(BIN)/nodetune audit --facts tests/data/synthetic/hgx-h200-untuned.json (a synthetic node with many faults)"
 
-test: $(VENV)/ready-dev apt-unit lint types docs site  ## what a newcomer runs; APT=no installs no Debian packages
+test: $(VENV)/ready-dev apt-unit  ## what a newcomer runs; APT=no installs no Debian packages
+	@$(MAKE) --no-print-directory -j 2 --output-sync lint types docs site
 	@$(MAKE) --no-print-directory -j 2 unit wheel
 
 full: test apt-integration apt-full  ## everything: all integration tests, the wheel on every Python, virtual machines (ALL=1: all of those)
