@@ -40,8 +40,7 @@ class Release:
         """Build the sdist from what is committed, and the wheel from the sdist."""
         self.source.mkdir()
         _run("git", "-C", HERE.parent, "archive", "-o", self.work / "source.tar", "HEAD")
-        with tarfile.open(self.work / "source.tar") as archive:
-            archive.extractall(self.source, filter="data")
+        _run("tar", "-xf", self.work / "source.tar", "-C", self.source)
         _run(sys.executable, "-m", "build", "--outdir", self.dist, self.source)
         self.wheel = next(self.dist.glob("*.whl"))
         self.version = self.wheel.name.split("-")[1]

@@ -51,9 +51,10 @@ static void fill(void *target, const struct out *out, size_t room)
     memcpy(target, out->bytes, out->length < room ? out->length : room);
 }
 
-static int give_text(const struct out *out, const uintptr_t *arguments)
+/* Few functions that give a text are not told its room: the caller knows how long it may be. */
+static int give_text(const struct out *out, const char *kinds, const uintptr_t *arguments)
 {
-    size_t room = (uint32_t)arguments[out->argument + 1];
+    size_t room = kinds[out->argument + 1] == 'n' ? (uint32_t)arguments[out->argument + 1] : out->size;
 
     if (room < out->size && room <= out->length)
         return INSUFFICIENT_SIZE;
@@ -88,7 +89,7 @@ static int give(const struct row *row, const char *kinds, const uintptr_t *argum
         if (kinds[out->argument] == 'c')
             code = give_array(out, &row->out[at + 1], arguments);
         else if (kinds[out->argument] == 's')
-            code = give_text(out, arguments);
+            code = give_text(out, kinds, arguments);
         else
             fill((void *)arguments[out->argument], out, out->size);
         if (code)

@@ -2,19 +2,18 @@
 
 import shutil
 import subprocess
-import tarfile
 
 import pytest
 
 from nodetune.foundation import sealed
+from tests.support import archives
 
 FILES = {"summary.txt": "gpu017 is well\n", "facts.json": "{}\n"}
 needs_ssh_keygen = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="no ssh-keygen here")
 
 
 def unpacked(path, into):
-    with tarfile.open(path) as archive:
-        archive.extractall(into, filter="data")
+    archives.unpack(path, into)
     return into / path.name.removesuffix(".tar.gz")
 
 
@@ -42,8 +41,7 @@ def test_sha256sum_finds_a_file_that_was_changed(tmp_path):
 )
 def test_an_archive_unpacks_in_the_folder_where_it_is(tmp_path, name, folder):
     sealed.write(tmp_path / name, FILES)
-    with tarfile.open(tmp_path / name) as archive:
-        archive.extractall(tmp_path, filter="data")
+    archives.unpack(tmp_path / name, tmp_path)
     assert (tmp_path / folder / "summary.txt").read_text() == FILES["summary.txt"]
 
 

@@ -3,11 +3,11 @@
 import json
 import re
 import subprocess
-import tarfile
 
 import pytest
 
 from nodetune.guard.deploy.kubernetes import image
+from tests.support import archives
 from tests.unit.guard.install import PYTHON
 
 
@@ -18,8 +18,7 @@ class Pod:
         self.node, self.folder, self.log = node, node.folder / "image", node.folder / "termination-log"
         self.log.touch()
         image.write(str(node.folder / "program.tar"))
-        with tarfile.open(node.folder / "program.tar") as packed:
-            packed.extractall(self.folder, filter="data")
+        archives.unpack(node.folder / "program.tar", self.folder)
         self.script = self.folder / image.CHECK.strip("/")
         self.set(python=PYTHON)
 

@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from nodetune.foundation import UserError, schemas
 from nodetune.verify.slow import inspector, judge, lateness, run
 from nodetune.verify.slow.model import FIRST, HOST, OPEN, PROGRAM, Communicator, Job, Kind, Process
 from nodetune.verify.slow.request import SlowRequest
-from tests.support import inspector_files
+from tests.support import archives, inspector_files
 from tests.support.commandline import nodetune
 
 HOSTS = ["gpu001", "gpu002", "gpu003", "gpu004"]
@@ -397,8 +396,7 @@ def test_what_is_no_file_is_refused(tmp_path):
 def recorded(tmp_path_factory):
     """Folders of NCCL 2.28.9's Inspector on four H200s: rank 2 computes 0 (even_1), 5 (late5_1) and 20 % (late20_1) longer."""
     folder = tmp_path_factory.mktemp("inspector")
-    with tarfile.open(RECORDED) as archive:
-        archive.extractall(folder, filter="data")
+    archives.unpack(RECORDED, folder)
     return folder
 
 
