@@ -148,13 +148,24 @@ def _explained(run: str) -> None:
 
 
 def _recent(run: str, name: str) -> Iterable[dict[str, Any]]:
-    """Yield the recent failure records of this boot that have not led to a drain yet."""
-    boot, since = records.boot_id(), time.time() - RECENT_SECONDS
-    with suppress(OSError, ValueError):
-        since = max(since, int(records.read(os.path.join(run, EXPLAINED))))
+    """Yield the recent failure records of this boot that have not led to a drain yet.
+
+    Those are the files that are newer than the mark: a node may be resumed and hold a job within the second of its reason.
+    """
+    boot, since, mark = records.boot_id(), time.time() - RECENT_SECONDS, 0
+    with suppress(OSError):
+        mark = os.stat(os.path.join(run, EXPLAINED)).st_mtime_ns
     with os.scandir(os.path.join(run, records.FAILED)) as entries:
-        found = [_data(entry.path) for entry in entries if not entry.name.startswith(records.WRITING)]
-    for record in found:
+        newer = [each.path for each in entries if not each.name.startswith(records.WRITING) and _written(each) > mark]
+    for record in map(_data, newer):
         whole = isinstance(record.get("time"), int) and {"job", "node", "reason", "findings"} <= set(record)
         if whole and (record.get("boot"), record["node"]) == (boot, name) and record["time"] > since:
             yield record
+
+
+def _written(entry: os.DirEntry[str]) -> int:
+    """Return when a file was written, in ns; 0 if it is gone."""
+    try:
+        return entry.stat(follow_symlinks=False).st_mtime_ns
+    except OSError:
+        return 0
