@@ -13,15 +13,15 @@ from benchmarks.support.measuring import COUNT, benchmark, cost
 from village import FAULTS, SLOW, UNREACHED  # isort: skip  (the import of logins says where it is)
 
 
-MOST = 30
+MAX_FAILURES = 30
 EVERY = [*UNREACHED.items(), *((name, fault) for name, fault in FAULTS.items() if fault.state != "ok")]
-WAYS = dict(EVERY[:MOST])
+WAYS = dict(EVERY[:MAX_FAILURES])
 QUICK_FIRST = sorted(WAYS, key=lambda name: name in SLOW)
 
 
 @benchmark(__doc__, count=4, broken=2)
 @click.argument("count", metavar="[HOSTS]", default=1000, type=COUNT)
-@click.option("--broken", default=MOST, type=click.IntRange(1, MOST), show_default=True)
+@click.option("--broken", default=MAX_FAILURES, type=click.IntRange(1, MAX_FAILURES), show_default=True)
 def main(count, broken):
     if broken >= count:
         raise click.UsageError("--broken must be less than HOSTS")

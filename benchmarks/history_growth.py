@@ -13,8 +13,8 @@ from benchmarks.support import synthetic_fleet
 from benchmarks.support.measuring import COUNT, benchmark
 from nodetune.api.model import HostFacts
 from nodetune.history.history import History
-from nodetune.history.look import Sorter
 from nodetune.history.points import DAY
+from nodetune.history.snapshot import Sorter
 
 START, EVERY = 20_700 * DAY, 900
 WEEK, QUARTER, FLEET = 7, 90, 1000

@@ -15,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.support.late_jobs import LAYOUTS, LateJob
 from benchmarks.support.measuring import COUNT, benchmark
-from nodetune.verify.slow import judge
-from nodetune.verify.slow.model import HOST, PROGRAM
+from nodetune.jobs.late_ranks import judge
+from nodetune.jobs.late_ranks.model import HOST, PROGRAM
 
 CASES = ("healthy", "rank", "two ranks", "host", "host in 3 jobs", "program in 3 jobs")
 EFFECTS = (0.05, 0.1, 0.3)

@@ -12,7 +12,7 @@ from benchmarks.support.measuring import COUNT, benchmark, cost
 from village import Fault  # isort: skip  (the import of logins says where it is)
 
 HONEST = 8
-MOST_MIB = 500
+MAX_MIB = 500
 LIAR = r"""
 import base64, json, os, random, re, sys, zlib
 script = sys.stdin.buffer.read()
@@ -57,7 +57,7 @@ def main(count):
     print(*(f"{each['name']}: {each['state']} {each.get('message')}" for each in hosts), sep="\n")
     whole = sum(found[each.name] == wanted[each.name] for each in honest)
     figure = f"{whole} of {HONEST} whole; {wall:.0f} s, {peak:.0f} MiB"
-    if whole != HONEST or peak > MOST_MIB:
+    if whole != HONEST or peak > MAX_MIB:
         sys.exit(figure)
     return {"lying_hosts": figure}
 

@@ -13,8 +13,8 @@ import click
 from benchmarks.support.measuring import COUNT, benchmark
 from nodetune.api.model import Each, HostFacts, Value
 from nodetune.history.history import History
-from nodetune.history.look import Sorter
 from nodetune.history.points import DAY
+from nodetune.history.snapshot import Sorter
 
 START = 20_700 * DAY
 GPUS = [f"GPU{number}" for number in range(8)]

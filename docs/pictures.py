@@ -18,7 +18,7 @@ from rich.text import Text
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 WIDTH = 110
-MOST = 10
+MAX_LINES = 10
 """The most lines of a section. Of a longer one the middle is left out."""
 
 FONTS = re.compile(r"^ *@font-face \{.*?\}\n", re.DOTALL | re.MULTILINE)
@@ -56,7 +56,7 @@ def _run(command: str, folder: str) -> str:
 
 def _cut(section: str) -> str:
     lines = section.splitlines()
-    return section if len(lines) <= MOST else "\n".join([*lines[: MOST - 2], "  …", lines[-1]])
+    return section if len(lines) <= MAX_LINES else "\n".join([*lines[: MAX_LINES - 2], "  …", lines[-1]])
 
 
 def photographed() -> None:

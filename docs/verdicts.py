@@ -37,7 +37,7 @@ prove both. The unit tests judge every case and audit every machine named here.
 
 {proven}
 """
-MOST_FAMILIES = 8
+MAX_FAMILIES = 8
 COLUMNS = (
     "| check | gates | healthy exception | found on | not found on | sources |\n| --- | --- | --- | --- | --- | --- |\n"
 )
@@ -69,7 +69,7 @@ def proven() -> str:
     """Return what the audits of the recorded machines prove, and how few of their verdicts that is."""
     statuses = Counter(status for machine in _recorded().values() for status in machine.values())
     total, judged = statuses.total(), statuses["pass"] + statuses["fail"]
-    families = ", ".join(f"{name} ({count})" for name, count in _families().most_common(MOST_FAMILIES))
+    families = ", ".join(f"{name} ({count})" for name, count in _families().most_common(MAX_FAMILIES))
     told = (
         f"Every change is tested on {len(_recorded())} recorded machines of other people, healthy and broken, from T4 to GB300 "
         "(`tests/data/corpus`): nothing false of medium severity or above is found, and nothing is missed. A capture holds "

@@ -2,7 +2,7 @@
 
     python benchmarks/delayed_link.py NAMESPACE NAMESPACE MEGABITS MILLISECONDS
 
-Each namespace gets a TUN device `eth0`. What one sends, the other receives so much later, at this rate; beyond LONGEST_QUEUE
+Each namespace gets a TUN device `eth0`. What one sends, the other receives so much later, at this rate; beyond MAX_QUEUE_SECONDS
 bytes that wait, packets are dropped, as a switch does. It ends when its input does.
 """
 
@@ -19,8 +19,8 @@ from pathlib import Path
 
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
 CLONE_NEWNET = 0x40000000
-LONGEST_PACKET = 65536
-LONGEST_QUEUE = 4 << 20
+MAX_PACKET = 65536
+MAX_QUEUE_SECONDS = 4 << 20
 
 
 def main(one, other, megabits, milliseconds):
@@ -71,12 +71,12 @@ class Link:
     def take(self, side):
         for _ in range(64):
             try:
-                packet = os.read(self.ends[side], LONGEST_PACKET)
+                packet = os.read(self.ends[side], MAX_PACKET)
             except BlockingIOError:
                 return
             now = time.monotonic()
             start = max(now, self.free[side])
-            if (start - now) * self.rate > LONGEST_QUEUE:
+            if (start - now) * self.rate > MAX_QUEUE_SECONDS:
                 continue
             self.free[side] = start + len(packet) / self.rate
             self.number += 1

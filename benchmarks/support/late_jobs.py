@@ -3,7 +3,7 @@
 GPUs differ for good (bias, at most 3 %), from step to step (noise), slowly (drift), and pause now and then. A job is data-parallel, with one
 collective a step or with buckets that overlap the computation, or tensor-parallel within its hosts and data-parallel across."""
 
-from nodetune.verify.slow.model import Communicator, Job, Kind, Process
+from nodetune.jobs.late_ranks.model import Communicator, Job, Kind, Process
 
 GPUS = 8
 STEPS = 200

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LookOf = Callable[[HostFacts], Any]
 """Makes of facts what the history keeps; the result of the host brings it there."""
 
-LONGEST_SECONDS = 10.0
+MAX_SECONDS = 10.0
 """Limit for judging one host. Judging the largest real hosts takes a hundredth of it."""
 
 
@@ -67,14 +67,14 @@ class Auditor:
         if not probed.facts:
             return probed, None
         try:
-            with time_limit.limited(LONGEST_SECONDS):
+            with time_limit.limited(MAX_SECONDS):
                 row = row_of(probed.facts)
                 return self._result(probed), row
         except UserError:
             raise
         except time_limit.OutOfTimeError:
             return _failed(
-                probed, f"its facts were not judged: this took more than {LONGEST_SECONDS:g} s of CPU time"
+                probed, f"its facts were not judged: this took more than {MAX_SECONDS:g} s of CPU time"
             ), None
         except Exception as problem:  # noqa: BLE001  (no host ends the work for the others)
             return _failed(probed, f"its facts cannot be judged: {text.plain(repr(problem), 200)}"), None

@@ -9,7 +9,7 @@ from typing import IO, Any
 from nodetune.facts import document
 
 BLOCK = 1 << 20
-LONGEST = 64 << 20
+MAX_BYTES = 64 << 20
 """Of what there is of one host: a file with more between two hosts is laid out in another way."""
 
 HOSTS, HOST, END = b'\n "hosts": [\n  {', b"\n  },\n  {", b'\n  }\n ],\n "fleet": '
@@ -38,7 +38,7 @@ def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
     while block := stream.read(BLOCK):
         *whole, rest = (rest + block).split(HOST)
         yield from whole
-        if len(rest) > LONGEST:
+        if len(rest) > MAX_BYTES:
             raise ValueError("unknown layout")
     yield rest
 

@@ -24,7 +24,7 @@ MALFORMED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError
 SIMPLE = (str, int, float)
 """Types of values that are judged once for all subjects and hosts: most values of a fleet are equal."""
 
-LONGEST = 4000
+MAX_LENGTH = 4000
 """Longest text of a finding: hosts with hundreds of devices fit, and a hostile host cannot flood the report."""
 
 NONE: Mapping[str, str] = {}
@@ -262,7 +262,7 @@ class Prepared:
 
     def _finding(self, status: str, observed: str = "", wanted: str = "", reason: str = "") -> Finding:
         """Make a finding. Its texts come from the host, so they are made safe to print and shortened here."""
-        observed, wanted, reason = (plain_text.plain(text, LONGEST) for text in (observed, wanted, reason))
+        observed, wanted, reason = (plain_text.plain(text, MAX_LENGTH) for text in (observed, wanted, reason))
         words = self.check.id, status, self.check.severity, self._title, observed, wanted, reason
         return Finding(*words, gates=self._gates, repair=self.check.remedy.repair, cost=self._cost, name=self._name)
 

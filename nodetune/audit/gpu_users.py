@@ -12,7 +12,7 @@ from nodetune.foundation import text as plain_text
 
 NVML = "gpu.nvml"
 GPU_PROCESSES = ("gpu.compute_running_processes", "gpu.mps_compute_running_processes")
-MOST_NAMED = 3
+MAX_NAMED = 3
 FACTS = (NVML, *GPU_PROCESSES)
 
 
@@ -52,5 +52,5 @@ def _user(process: Mapping[str, Any]) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return plain_text.plain(", ".join(names[:MOST_NAMED]) + more)
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return plain_text.plain(", ".join(names[:MAX_NAMED]) + more)

@@ -17,7 +17,7 @@ from nodetune.foundation.stage_output import Show
 from nodetune.history import trends
 from nodetune.history.connection import HistoryError
 from nodetune.history.history import History
-from nodetune.history.look import Sorter
+from nodetune.history.snapshot import Sorter
 
 
 class Remembered:

@@ -13,7 +13,7 @@ from nodetune.foundation import by_key
 KIND = ("cpu.model", "gpu.names", "host.kernel")
 """Hosts with the same of these are compared with the first of them. It costs only time where they have little in common."""
 
-MOST = 32
+MAX_KEPT = 32
 """So many kinds are kept. Real fleets have a few."""
 
 
@@ -39,7 +39,7 @@ class Judge:
             return tuple(check.judge(host, known_as) for check in self._checks)
         kind = tuple(known_as.get(name, 0) for name in KIND)
         if kind not in self._models:
-            if len(self._models) >= MOST:
+            if len(self._models) >= MAX_KEPT:
                 self._models.clear()
             self._models[kind] = self._model(host)
         model = self._models[kind]

@@ -16,10 +16,10 @@ from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 if TYPE_CHECKING:
     from nodetune.api.device import Device
 
-LONGEST = 4000
+MAX_LENGTH = 4000
 """Longest text about one finding, as in evaluate.py."""
 
-MOST_KNOWN = 4096
+MAX_KNOWN = 4096
 """Number of groups of findings with one cause that the memo keeps."""
 
 UNREAD = {
@@ -112,7 +112,7 @@ class OneCause:
             return findings
         key = *map(id, given), devices if any(found.subjects for found in given) else ()
         if key not in self._known:
-            if len(self._known) >= MOST_KNOWN:
+            if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
             # holding what is given keeps its id from being used again
             self._known[key] = given, _Causes(failing, pairs, devices).changed()
@@ -205,7 +205,7 @@ def observed(result: HostResult, found: Finding, subjects: Mapping[str, str] | N
     from nodetune.audit import devices  # most hosts have no finding about a device
 
     seen = found.subjects if subjects is None else subjects
-    return text.plain(devices.folded(seen, result.devices, found.repair), LONGEST) if seen else found.observed
+    return text.plain(devices.folded(seen, result.devices, found.repair), MAX_LENGTH) if seen else found.observed
 
 
 def unread(reason: str) -> str:

@@ -122,7 +122,7 @@ def memory_errors_a_day(facts: FactsView) -> dict[str, float]:
     return {module: count / days for module, count in _largest(facts["memory.edac.corrected"]).items()}
 
 
-LEAST_SEGMENTS = 1_000_000
+MIN_SEGMENTS = 1_000_000
 """Minimum number of segments for a meaningful share."""
 
 
@@ -130,7 +130,7 @@ LEAST_SEGMENTS = 1_000_000
 def tcp_retransmits_per_mille(facts: FactsView) -> dict[str, float]:
     segments = facts["tcp.segments"]
     sent = segments["sent"]
-    return {"": 1000 * segments["retransmitted"] / sent} if sent >= LEAST_SEGMENTS else {}
+    return {"": 1000 * segments["retransmitted"] / sent} if sent >= MIN_SEGMENTS else {}
 
 
 @needs("net.carrier_changes", "host.uptime_s")

@@ -28,7 +28,7 @@ Verb = Literal["audit", "checks", "explain", "history", "plan"]
 Severity = Literal["info", "low", "medium", "high", "critical"]
 Status = Literal["fail", "unknown", "waived"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-LONGEST = 600.0
+MAX_SECONDS = 600.0
 """Seconds for one answer: thousands of hosts are judged in less."""
 
 ABOUT = """Audits GPU servers from their facts. Nothing here changes a host, and only collect, if it is here, contacts any: to fix
@@ -125,7 +125,7 @@ def _output(words: Sequence[str], own: Mapping[str, str], folder: str | None) ->
         cwd=folder,
         env={**kept, **own, "NO_COLOR": "1", "COLUMNS": "120"},
         stdin=subprocess.DEVNULL,  # standard input is the agent's
-        timeout=LONGEST,
+        timeout=MAX_SECONDS,
     )
     if done.returncode not in (OK, FINDINGS, INCOMPLETE):
         raise ToolError(done.stderr.strip())

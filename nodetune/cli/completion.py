@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 
 from nodetune.cli import settings
 
-LONGEST = 10.0
+MAX_SECONDS = 10.0
 """Maximum seconds: an inventory may be a program that queries a cloud."""
 
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
@@ -38,7 +38,7 @@ def _limit() -> Iterator[None]:
         raise TimeoutError
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, LONGEST)
+    signal.setitimer(signal.ITIMER_REAL, MAX_SECONDS)
     try:
         yield
     finally:

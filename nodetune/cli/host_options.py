@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from nodetune.audit.request import AuditRequest
 from nodetune.cli import deprecated, settings, verbosity
 from nodetune.cli.requests import F, complete, of, stack
-from nodetune.hosts.connection_options import MOST_FORKS, Cluster, ConnectionOptions, SessionOptions, Vault
+from nodetune.hosts.connection_options import MAX_FORKS, Cluster, ConnectionOptions, SessionOptions, Vault
 
 OLD_TRANSPORTS = {"ssh": "openssh"}
 """Transports of the previous release: on command lines, and in records of runs."""
@@ -134,7 +134,7 @@ _reached = stack(
     verbosity.options,
 )
 
-ANSIBLE_FORKS = f"; Ansible runs at most {MOST_FORKS}"
+ANSIBLE_FORKS = f"; Ansible runs at most {MAX_FORKS}"
 CLUSTER = {
     "context": ("NAME", "Kubernetes: the context of the kubeconfig. Default: the current one."),
     "namespace": ("NAME", "Kubernetes: the namespace of nodetune's pods."),

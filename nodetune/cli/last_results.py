@@ -14,12 +14,18 @@ from nodetune.remediation.runs import record
 
 SCHEMA = "nodetune.latest/1"
 LARGEST = 1 << 16
-LONGEST = 2000
+MAX_NAME_CHARACTERS = 2000
 
 
 def keep(command: str, asked: str, summary: Mapping[str, Any]) -> None:
     """Record the result of a command in place of the previous one, if possible. `asked`: its options."""
-    told = {"schema": SCHEMA, "command": command, "time": int(time.time()), "asked": asked[:LONGEST], **summary}
+    told = {
+        "schema": SCHEMA,
+        "command": command,
+        "time": int(time.time()),
+        "asked": asked[:MAX_NAME_CHARACTERS],
+        **summary,
+    }
     with suppress(OSError, RuntimeError):  # a home that is read-only, or none
         told["folder"] = str(Path.cwd())
         path = _path(command)

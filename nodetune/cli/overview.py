@@ -28,7 +28,7 @@ ENDED = {
 }
 """The meaning of a run's exit code."""
 
-LONGEST = 160
+MAX_LENGTH = 160
 
 Known = dict[str, Any]
 """The record of one command; empty if there is none."""
@@ -59,7 +59,7 @@ def _last_run() -> Run | None:
 
 def _line(about: Known, what: str, now: float) -> str:
     asked = text.plain(about.get("asked") or "this host", 60)
-    return text.plain(f"{text.span(max(0.0, now - about['time']))} ago, {asked}: {what}", LONGEST)
+    return text.plain(f"{text.span(max(0.0, now - about['time']))} ago, {asked}: {what}", MAX_LENGTH)
 
 
 def _number(about: Known, name: str) -> int:
@@ -108,7 +108,7 @@ def _run(run: Run, now: float) -> tuple[str, str]:
     counts = ", ".join(f"{number} {outcome}" for outcome, number in _outcomes(run).items())
     ago = text.span(max(0.0, now - _started(run)))
     told = f"{ago} ago, {where}: {state}{f', {counts}' if counts else ''} ({run.id})"
-    return text.plain(about["command"]), text.plain(told, LONGEST)
+    return text.plain(about["command"]), text.plain(told, MAX_LENGTH)
 
 
 def _outcomes(run: Run) -> Mapping[str, int]:
@@ -150,7 +150,9 @@ def _proposed(audit: Known, verify: Known, guard: Known, run: Run | None, now: f
 
 def _typed(command: str, about: Known) -> str:
     """Return a command with the options of the last time, for the folder in which they were given."""
-    asked, folder = (text.plain(about.get(name) or "", last_results.LONGEST) for name in ("asked", "folder"))
+    asked, folder = (
+        text.plain(about.get(name) or "", last_results.MAX_NAME_CHARACTERS) for name in ("asked", "folder")
+    )
     there = f"cd {shlex.quote(folder)} && " if asked and folder and folder != str(Path.cwd()) else ""
     return f"{there}nodetune {command} {asked}".rstrip()
 

@@ -11,7 +11,7 @@ from nodetune.config import overlay, site, site_lint
 from nodetune.foundation import text
 from nodetune.hosts.inventory import selection
 
-MOST_GROUPS = 4
+MAX_GROUPS = 4
 """Groups that a note names."""
 
 
@@ -24,7 +24,7 @@ def read(paths: tuple[Path, ...]) -> overlay.Overlay | None:
     for problem in site_lint.unreachable(found) if found else ():
         click.echo(f"nodetune: {problem.text}", err=True)
     if found and (groups := site.groups_in(found)) and _in_no_group():
-        named = ", ".join(map(text.plain, groups[:MOST_GROUPS])) + " …" * (len(groups) > MOST_GROUPS)
+        named = ", ".join(map(text.plain, groups[:MAX_GROUPS])) + " …" * (len(groups) > MAX_GROUPS)
         told = f"what it says for groups ({named}) is left out, because hosts of no inventory are in no group"
         click.echo(f"nodetune: {text.names(map(str, paths))}: {told}: give one with -i", err=True)
     return found

@@ -20,7 +20,7 @@ from nodetune.onhost import layout
 
 SCHEMA = "nodetune.facts/1"
 LARGEST_FILE = 64 << 20
-LONGEST_NAME = 100
+MAX_NAME_LENGTH = 100
 """Bytes of a host's name in a file name; file systems allow 255 for the whole name."""
 FORMS = InternPool()
 """Memo that makes equal facts of many hosts one object."""
@@ -250,11 +250,11 @@ def dump(facts: HostFacts) -> str:
 def file_name(host: str, taken: Mapping[str, Any] | set[str]) -> str:
     """Return a file name for a host that stays in its folder, whatever the host's name."""
     safe = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in host).lstrip(".") or "host"
-    if len(safe.encode()) > LONGEST_NAME:
+    if len(safe.encode()) > MAX_NAME_LENGTH:
         import hashlib  # here: OpenSSL takes 3 ms, and few hosts have such a name
 
         digest = hashlib.sha256(host.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        safe = f"{safe.encode()[: LONGEST_NAME - 17].decode('utf-8', 'ignore')}-{digest}"
+        safe = f"{safe.encode()[: MAX_NAME_LENGTH - 17].decode('utf-8', 'ignore')}-{digest}"
     name, count = f"{safe}.json", 1
     while name in taken:
         count += 1

@@ -10,7 +10,7 @@ from nodetune.api.model import Fact, HostFacts
 FORMS = 64
 """Limit for the variants of one fact; beyond it, values that differ on every host (such as serials) are not kept."""
 
-NAMES, LONGEST, MOST = 4096, 64 << 10, 48 << 20
+NAMES, MAX_LINE, MAX_BYTES = 4096, 64 << 10, 48 << 20
 """Limits for names, for the length of a line, and for all lines together: about ten times the size of real fleets.
 
 A hostile host may send any number: beyond a limit, the memo is cleared and fills again with the next hosts.
@@ -39,7 +39,7 @@ class InternPool:
         if known is None:
             known = make(line)
             self._make_room(line)
-            if len(line) <= LONGEST and self._forms.get(known[0], 0) < FORMS:
+            if len(line) <= MAX_LINE and self._forms.get(known[0], 0) < FORMS:
                 self._known[line] = known
                 self._forms[known[0]] = self._forms.get(known[0], 0) + 1
         return known
@@ -47,7 +47,7 @@ class InternPool:
     def _make_room(self, line: str) -> None:
         """Count an object, also one that is not kept here: results that were computed from it may keep it."""
         size = 2 * len(line) + VALUE * sum(map(line.count, ",[{"))  # the line and what is made of it
-        if len(self._forms) >= NAMES or self._size + size > MOST:
+        if len(self._forms) >= NAMES or self._size + size > MAX_BYTES:
             self._known.clear()
             self._forms.clear()
             self._size = 0

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 DEEPEST = 12
 """Levels of lists and objects. Real facts have five."""
 
-LONGEST_TEXT, LONGEST_FILE, LONGEST_NAME = 64 << 10, 256 << 10, 4096
+MAX_TEXT_LENGTH, MAX_FILE, MAX_NAME_LENGTH = 64 << 10, 256 << 10, 4096
 """Characters of a text, of a whole file (64 KiB that may be escaped), and of a name in an object."""
 
-MOST = 10_000
+MAX_MEMBERS = 10_000
 """Members of a list or an object. The largest hosts have some hundreds of devices and a few thousand links."""
 
 LARGEST = 1 << 64
@@ -39,7 +39,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Text:
-    longest: int = LONGEST_TEXT
+    longest: int = MAX_TEXT_LENGTH
     many: ClassVar[str] = "texts"
 
     def fault(self, value: Any) -> str:
@@ -61,7 +61,7 @@ class Word(Text):
 class File(Text):
     """A whole file. Its data is not nested too deeply to be read."""
 
-    longest: int = LONGEST_FILE
+    longest: int = MAX_FILE
 
     def fault(self, value: Any) -> str:
         problem = super().fault(value)
@@ -122,7 +122,7 @@ class ListOf:
     """A list of members of one shape; at most `most` and at least `least` of them."""
 
     of: Shape
-    most: int = MOST
+    most: int = MAX_MEMBERS
     least: int = 0
     many: ClassVar[str] = "lists"
 
@@ -154,7 +154,7 @@ class MapOf:
     """An object with any names, whose values have one shape."""
 
     of: Shape
-    most: int = MOST
+    most: int = MAX_MEMBERS
     many: ClassVar[str] = "objects"
 
     def fault(self, value: Any) -> str:
@@ -170,7 +170,7 @@ class Record:
     many: ClassVar[str] = "objects"
 
     def fault(self, value: Any) -> str:
-        problem = _object(value, MOST)
+        problem = _object(value, MAX_MEMBERS)
         if problem:
             return problem
         for name, each in value.items():
@@ -191,11 +191,11 @@ class Anything:
         if depth >= DEEPEST:
             return f"at most {DEEPEST} levels are expected"
         if type(value) is dict:
-            problem = _object(value, MOST)
+            problem = _object(value, MAX_MEMBERS)
             if problem:
                 return problem
-        elif len(value) > MOST:
-            return f"a list of at most {MOST} values is expected"
+        elif len(value) > MAX_MEMBERS:
+            return f"a list of at most {MAX_MEMBERS} values is expected"
         members = value.values() if type(value) is dict else value
         return next(filter(None, (self.fault(each, depth + 1) for each in members)), "")
 
@@ -206,8 +206,8 @@ def _object(value: Any, most: int) -> str:
         return "an object is expected"
     if len(value) > most:
         return f"an object of at most {most} values is expected"
-    too_long = max(map(len, value), default=0) > LONGEST_NAME
-    return f"names of at most {LONGEST_NAME} characters are expected" if too_long else ""
+    too_long = max(map(len, value), default=0) > MAX_NAME_LENGTH
+    return f"names of at most {MAX_NAME_LENGTH} characters are expected" if too_long else ""
 
 
 Shape = Number | Text | Flag | OneOf | Missing | ListOf | Row | MapOf | Record | Anything

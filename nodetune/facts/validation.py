@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from nodetune.api.model import Absent, Each, Fact, Unread, Value
 from nodetune.facts.shapes import (
     ANYTHING,
-    MOST,
+    MAX_MEMBERS,
     File,
     Flag,
     ListOf,
@@ -30,7 +30,7 @@ from nodetune.facts.shapes import (
 )
 from nodetune.foundation import text as plain_text
 
-MOST_GPUS = 256
+MAX_GPUS = 256
 NO_VALUE = ("n/a", "not supported", "not available")
 OF_PAIRS = "gpu.p2p"
 TABLE = Path(__file__).with_name("shapes.txt")
@@ -45,7 +45,7 @@ WORDS: dict[str, Shape] = {
     "wide": Number(least=0, most=1 << 128),
     "number": Number(fraction=True),
     "cpus": Number(least=0, most=1 << 16),
-    "gpus": Number(least=0, most=MOST_GPUS),
+    "gpus": Number(least=0, most=MAX_GPUS),
 }
 _TOKEN = re.compile(r"[\w-]+|\S")
 
@@ -89,7 +89,7 @@ def _said_of_one(fact: Single) -> Single:
 def _each(name: str, wanted: Wanted | None, fact: Each) -> Each | Unread:
     if wanted and not wanted.each:
         return Unread("not understood: expected one value, not one for each subject")
-    most = MOST_GPUS if name.startswith("gpu.") and name != OF_PAIRS else MOST
+    most = MAX_GPUS if name.startswith("gpu.") and name != OF_PAIRS else MAX_MEMBERS
     if len(fact.of) > most:
         return Unread(f"not understood: expected at most {most} subjects")
     shape = wanted.shape if wanted else ANYTHING
@@ -168,9 +168,9 @@ class Notation:
     def _list(self) -> ListOf:
         of = self._shape()
         bounded = self._next("max")
-        most = int(self.left.pop(0)) if self.left[0].isdigit() else MOST
+        most = int(self.left.pop(0)) if self.left[0].isdigit() else MAX_MEMBERS
         self._skip("]")
-        return ListOf(of, most, 0 if bounded or most == MOST else most)
+        return ListOf(of, most, 0 if bounded or most == MAX_MEMBERS else most)
 
     def _map(self) -> MapOf:
         self._skip(":")

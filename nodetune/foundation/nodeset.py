@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
-MOST = 65536
+MAX_HOSTS = 65536
 """A node set with more hosts than this is a typing error (and would not fit into memory)."""
 
 
@@ -35,8 +35,8 @@ def unfold(text: str) -> list[str]:
     count = 1
     for content in re.findall(r"\[([^\]]*)\]", text):
         count *= max(1, sum(_length(each) for each in content.split(",")))
-    if count > MOST:
-        raise ValueError(f"{text!r} names {count} hosts: at most {MOST} are possible")
+    if count > MAX_HOSTS:
+        raise ValueError(f"{text!r} names {count} hosts: at most {MAX_HOSTS} are possible")
     try:
         return list(NodeSet(text, resolver=RESOLVER_NOGROUP))  # this machine's groups are not the fleet's
     except (NodeSetException, ValueError) as problem:

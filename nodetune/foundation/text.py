@@ -15,13 +15,13 @@ _BINARY = ("", "KiB", "MiB", "GiB", "TiB", "PiB")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?|-")
-_LONGEST = 400
-MOST_NAMES = 12
+_MAX_LENGTH = 400
+MAX_NAMES = 12
 SETTINGS = "# settings: "
 """Precedes the settings from which one of nodetune's files was made, as one line of JSON."""
 
 
-def plain(text: Any, longest: int = _LONGEST) -> str:
+def plain(text: Any, longest: int = _MAX_LENGTH) -> str:
     """Make text from a host safe to print: no control, escape, direction or surrogate characters, bounded length."""
     given = str(text)
     if len(given) <= longest and given.isprintable():
@@ -140,8 +140,8 @@ def _names(subjects: tuple[str, ...]) -> str:
         else:
             out.append((stem, number, number))
     shown = [_run(*each) for each in out]
-    if len(shown) > MOST_NAMES:
-        return f"{', '.join(shown[:MOST_NAMES])} and {len(shown) - MOST_NAMES} more"
+    if len(shown) > MAX_NAMES:
+        return f"{', '.join(shown[:MAX_NAMES])} and {len(shown) - MAX_NAMES} more"
     return ", ".join(shown)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import yaml
 
 
-MOST_PARTS = 100_000
+MAX_PARTS = 100_000
 """Limit for the parts of a file. Aliases of aliases multiply: nine levels of nine are a billion."""
 
 
@@ -127,9 +127,9 @@ def _convert(loader: yaml.SafeLoader, node: yaml.Node, path: tuple[Any, ...], fo
     import yaml
 
     found.lines.setdefault(path, node.start_mark.line + 1)
-    if len(found.lines) > MOST_PARTS:
+    if len(found.lines) > MAX_PARTS:
         raise yaml.MarkedYAMLError(
-            problem=f"more than {MOST_PARTS} parts with its aliases", problem_mark=node.start_mark
+            problem=f"more than {MAX_PARTS} parts with its aliases", problem_mark=node.start_mark
         )
     if isinstance(node, yaml.SequenceNode):
         return [_convert(loader, each, (*path, number), found) for number, each in enumerate(node.value)]

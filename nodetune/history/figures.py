@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from nodetune.foundation.stage_output import Show
 from nodetune.history.connection import HistoryError
 from nodetune.history.history import History
-from nodetune.history.look import of_figures
+from nodetune.history.snapshot import of_figures
 
 Measured = tuple[str, float | None, Mapping[str, float]]
 """A host, the time of its figures (None: now), and leaf → figure."""

@@ -8,8 +8,8 @@ from types import TracebackType
 from nodetune.api.model import HostResult
 from nodetune.history import judging, reader, thinning, verdicts
 from nodetune.history.connection import Database
-from nodetune.history.look import Look
 from nodetune.history.points import DAY, Change, Drain, Point, Rate
+from nodetune.history.snapshot import Look
 from nodetune.history.trends import Trend
 from nodetune.history.writer import Recorded, Writer
 

@@ -21,7 +21,7 @@ from nodetune.history.points import DAY
 from nodetune.history.thinning import LARGEST
 from nodetune.history.trends import Part, Trend
 
-LONGEST = 2 * DAY
+MAX_GAP = 2 * DAY
 """Two looks give the growth of a day if they are at most this far apart, and at least half a day."""
 
 WARM = 50
@@ -98,7 +98,7 @@ def _figures(db: Database, now: int, judged: Mapping[int, str]) -> tuple[Figures
     looked = set()
     counters = {series: name for series, name in judged.items() if kinds.of(name) != "heat"}
     for host, ((begun, old), (at, packed)) in reader.apart(db, now, DAY).items():
-        if at <= now - DAY or at - begun > LONGEST:
+        if at <= now - DAY or at - begun > MAX_GAP:
             continue
         looked.add(host)
         values, before = unpack(packed), unpack(old)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from nodetune.history import kinds
 from nodetune.history.connection import Database
-from nodetune.history.look import FIGURES
 from nodetune.history.packing import unpack
 from nodetune.history.points import DAY, Change, Point, Rate
+from nodetune.history.snapshot import FIGURES
 
-LONGEST_DAYS = 400
+MAX_DAYS = 400
 
 Seen = tuple[int, bytes]
 """The time and the packed numbers of a look."""
@@ -48,7 +48,7 @@ def series_of(db: Database, host: str, leaves: Sequence[str], since: int) -> lis
         for at, packed in db.rows("SELECT at, packed FROM look WHERE host = ? AND at >= ? ORDER BY at", (own, since))
     ]
     last = db.one("SELECT max(day) FROM day") or 0
-    days = range(max(since // DAY, last - LONGEST_DAYS), last + 1)
+    days = range(max(since // DAY, last - MAX_DAYS), last + 1)
     about = "SELECT day, low, high, grown FROM day WHERE day IN (?) AND series = ? AND host = ? ORDER BY day"
     found = []
     for leaf in leaves:

@@ -17,7 +17,7 @@ from nodetune.history import kinds
 FORMS = 64
 """Texts that are kept of the settings of one structure: often only a number, or what is passing, has changed."""
 
-MOST = 1 << 17
+MAX_PLACES = 1 << 17
 """Places in structures that are known."""
 
 as_text = json.JSONEncoder(sort_keys=True).encode
@@ -78,7 +78,7 @@ class Structures:
         if type(fact) is Value and type(fact.value) is dict:
             lasting = self._lasting.get(name)
             if lasting is None:
-                if len(self._lasting) > MOST >> 5:  # a hostile fleet
+                if len(self._lasting) > MAX_PLACES >> 5:  # a hostile fleet
                     self._lasting.clear()
                 lasting = self._lasting[name] = _Lasting(name, fact.value)
             if lasting.is_some:
@@ -98,7 +98,7 @@ class Structures:
         made = self._subjects.get(key)
         if made is None:
             made = self._by_plan(name, Each({subject: one}))
-            if len(self._subjects) >= MOST >> 3:
+            if len(self._subjects) >= MAX_PLACES >> 3:
                 self._subjects.clear()
             self._subjects[key] = made
         return made
@@ -108,7 +108,7 @@ class Structures:
         plan = self._plans.get(structure)
         if plan is None:
             self._places += len(values)
-            if self._places > MOST:  # a hostile fleet
+            if self._places > MAX_PLACES:  # a hostile fleet
                 self._plans, self._planned, self._places = {}, {}, len(values)
             plan = self._plans[structure] = _Plan(*structure)
             self._planned[name] = self._planned.get(name, 0) + 1

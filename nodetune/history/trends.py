@@ -16,8 +16,8 @@ from pathlib import Path
 from nodetune.foundation import by_key, text
 from nodetune.history import kinds
 
-FACTOR, LEAST, STEADY = 4, 10, 5
-"""Too much: over FACTOR times the usual (both with STEADY added, so that small numbers weigh less), and at least LEAST."""
+FACTOR, MIN_GROWTH, STEADY = 4, 10, 5
+"""Too much: over FACTOR times the usual (both with STEADY added, so that small numbers weigh less), and at least MIN_GROWTH."""
 
 DEGREES = 5
 """Too much, of heat: this far above the usual."""
@@ -134,7 +134,7 @@ def _growth(figure: int, usual: int, heat: bool) -> float:
 
 
 def _is_much(figure: int, growth: float, heat: bool) -> bool:
-    return growth >= DEGREES if heat else figure >= LEAST and growth >= FACTOR
+    return growth >= DEGREES if heat else figure >= MIN_GROWTH and growth >= FACTOR
 
 
 def trend(judged: Judged, day: int = 0) -> Trend | None:

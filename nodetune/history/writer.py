@@ -15,12 +15,12 @@ from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
 from nodetune.history import kinds, resets
 from nodetune.history.connection import Database, Row
-from nodetune.history.look import Common, Look
 from nodetune.history.names import SeriesNames
 from nodetune.history.packing import pack, unpack
+from nodetune.history.snapshot import Common, Look
 from nodetune.history.structure import PRINT, Form, as_text, fact_print
 
-MOST_KNOWN = 1 << 17
+MAX_KNOWN = 1 << 17
 """Facts and prints that are kept in memory."""
 
 _HOSTS = (
@@ -96,7 +96,7 @@ class Writer:
 
     def _number(self, looks: Iterable[Look]) -> None:
         """Know the series of the numbers of all looks."""
-        if len(self._series) > MOST_KNOWN >> 5:  # a hostile fleet
+        if len(self._series) > MAX_KNOWN >> 5:  # a hostile fleet
             self._series.clear()
         every = {form for look in looks for form in look.forms} - self._series.keys()
         self._names.number({leaf for form in every for leaf in form.leaves})
@@ -167,7 +167,7 @@ class Writer:
             self._common.add(look.common)
             facts += [each for each in look.common.settings if each and each.print not in self._prints]
         rows.fact += [(each.print, each.name, each.text) for each in facts]
-        if len(self._prints) > MOST_KNOWN:
+        if len(self._prints) > MAX_KNOWN:
             self._prints.clear()
             self._common.clear()
         self._prints.update([each.print for each in facts])
@@ -236,7 +236,7 @@ class Writer:
         """Return the print of all parts whose numbers were ever read, and those that never were before."""
         key = digest or b"", look.parts
         if key not in self._parts:
-            if len(self._parts) > MOST_KNOWN >> 5:
+            if len(self._parts) > MAX_KNOWN >> 5:
                 self._parts.clear()
             parts = set(look.parts)
             known = set(self._facts([digest])["parts"][1]) if digest else set()
@@ -298,7 +298,7 @@ def _cohort(look: Look) -> str | None:
     return ", ".join(filter(None, (_said(fact.text, leaf) for fact, leaf in facts if fact))) or None
 
 
-@lru_cache(MOST_KNOWN >> 9)
+@lru_cache(MAX_KNOWN >> 9)
 def _said(settings: str, leaf: str) -> str:
     return str(json.loads(settings).get(leaf, ""))
 

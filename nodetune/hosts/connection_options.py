@@ -10,7 +10,7 @@ from nodetune.foundation.request import limited, one_of
 if TYPE_CHECKING:
     from nodetune.hosts.target import Target
 
-MOST_FORKS = 16
+MAX_FORKS = 16
 """Hosts at a time for Ansible. Each is a process of some 60 MiB, where a probe is a thread."""
 
 TRANSPORTS = ("auto", "paramiko", "openssh", "slurm", "kubernetes", "local")

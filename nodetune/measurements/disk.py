@@ -33,7 +33,7 @@ SIZE_MATTERS = True
 SECONDS_A_RUN = 4
 PACKAGE = "fio"
 WANTED = 4 << 30
-LEAST = 64 << 20
+MIN_BYTES = 64 << 20
 BLOCK = 1 << 20
 GENERATIONS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}
 """GT/s of a PCIe link, as the kernel writes them, to its generation."""
@@ -93,7 +93,7 @@ def size_for(folder, wanted):
         raise reporting.MeasurementError("{}: {}".format(folder, problem.strerror.lower()))
     free = there.f_bavail * there.f_frsize
     size = min(wanted, free // 10) // BLOCK * BLOCK
-    if size < LEAST:
+    if size < MIN_BYTES:
         raise reporting.SkipError(
             "{} has {} MiB free, of which at most a tenth is used: too little".format(folder, free >> 20)
         )

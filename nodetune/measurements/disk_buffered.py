@@ -30,7 +30,7 @@ SUSPECT = "dirty limits, read-ahead or mount options of {subject}, or what is un
 SIZE_MATTERS = True
 WANTED = 1 << 30
 READ_BLOCK = 128 << 10
-MOST_CACHED = 0.05
+MAX_CACHED = 0.05
 DIRTY = ("dirty_bytes", "dirty_ratio", "dirty_background_bytes", "dirty_background_ratio")
 
 
@@ -80,7 +80,7 @@ def _tell(report, folder, size, runs, about):
     whole = [size / (each["write"] + each["fsync"]) / 1e9 for each in runs]
     report.result(folder, whole, "GB/s", metric="write_fsync", block=disk.BLOCK, **about)
     kept = max(each["cached"] or 0.0 for each in runs)
-    if kept > MOST_CACHED:
+    if kept > MAX_CACHED:
         reason = "{} keeps {:.0%} of the file in memory in spite of drop requests: reads do not come from a disk"
         report.skip(reason.format(about.get("file_system", "this file system"), kept), folder, "read")
     else:

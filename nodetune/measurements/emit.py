@@ -8,7 +8,7 @@ from nodetune.onhost import protocol
 from . import main
 
 DRAIN_SECONDS = 20.0
-MOST_WAITING = 16 << 20
+MAX_WAITING = 16 << 20
 
 
 class Channel:
@@ -25,7 +25,7 @@ class Channel:
     def say(self, event):
         self._waiting += protocol.encode_event(event, self._nonce)
         self._write()
-        if len(self._waiting) > MOST_WAITING:
+        if len(self._waiting) > MAX_WAITING:
             raise main.StoppedError("the controller reads nothing")
 
     def handles(self):

@@ -26,7 +26,7 @@ ORDER = 80
 SUITES = {"quick": {}, "full": {}}
 TOLERANCE = {"": {"peers": 7, "baseline": 7, "drift": 2}}
 SUSPECT = "{gpu}: its clocks, power or cooling"
-MOST_QUEUED = 100
+MAX_QUEUED = 100
 
 
 def measure(options, report):
@@ -69,7 +69,7 @@ def _rested(plan, ready, report):
 
 def _sustained(plan, ready, report):
     """Return (product, TFLOP/s over half-seconds) of all GPUs that completed."""
-    pieces = min(MOST_QUEUED, max(1, int(gpu_busy.PIECE_SECONDS * 5e14 / plan.flops)))
+    pieces = min(MAX_QUEUED, max(1, int(gpu_busy.PIECE_SECONDS * 5e14 / plan.flops)))
     taken = []
     all_busy = [gpu_busy.Busy(each.gpu, each.stream, each.times(pieces), plan.flops * pieces) for each in ready]
     gpu_busy.keep_busy(all_busy, plan.seconds)

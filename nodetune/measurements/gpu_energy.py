@@ -69,7 +69,7 @@ def _stretches(plan, ready, settle, repeats):
 
 
 def _one_stretch(plan, ready, seconds):
-    pieces = min(gemm.MOST_QUEUED, max(1, int(gpu_busy.PIECE_SECONDS * 5e14 / plan.flops)))
+    pieces = min(gemm.MAX_QUEUED, max(1, int(gpu_busy.PIECE_SECONDS * 5e14 / plan.flops)))
     busy = {each: gpu_busy.Busy(each.gpu, each.stream, each.times(pieces), plan.flops * pieces) for each in ready}
     before = {product: (product.gpu.seen.ask(COUNTER), time.monotonic()) for product in ready}
     gpu_busy.keep_busy(list(busy.values()), seconds)

@@ -29,7 +29,7 @@ TOLERANCE = {
     "bf16_overlapped": {"peers": 5, "baseline": 5, "drift": 2},
 }
 SUSPECT = "the host memory and CPUs near {gpu}"
-MOST_QUEUED = 60
+MAX_QUEUED = 60
 
 
 def measure(options, report):
@@ -90,7 +90,7 @@ def _overlapped(gpu, host, target, options, report):
 
     works = {"copy_overlapped": (stream, copies), "bf16_overlapped": (product.stream, product.times(1))}
     alone = {metric: _taken(gpu, works, {metric: 5})[metric] for metric in works}
-    counts = {metric: max(1, min(MOST_QUEUED, math.ceil(seconds / taken))) for metric, taken in alone.items()}
+    counts = {metric: max(1, min(MAX_QUEUED, math.ceil(seconds / taken))) for metric, taken in alone.items()}
     both = _taken(gpu, works, counts)
     host.forget()
     gpu.to_host(host.back, target, host.size, stream)

@@ -17,7 +17,7 @@ SETTLE = 0.25
 LAST = 1.5
 """Seconds before the deadline at which we end it ourselves and can name the process."""
 
-SEED, MOST_QUEUED = 29, 100
+SEED, MAX_QUEUED = 29, 100
 
 
 class Part(typing.NamedTuple):
@@ -41,7 +41,7 @@ class Load:
     def __init__(self, gpu, stream, once, amount, check):
         self.gpu, self.stream, self.amount, self.check = gpu, stream, amount, check
         taken = gpus.Repeats(gpu, stream, once, 1).seconds()[0]
-        self._once, self._times = once, max(1, min(MOST_QUEUED, int(gpu_busy.PIECE_SECONDS / max(taken, 1e-6))))
+        self._once, self._times = once, max(1, min(MAX_QUEUED, int(gpu_busy.PIECE_SECONDS / max(taken, 1e-6))))
 
     def rates(self, seconds):
         """Return the rates of a load of that many seconds. Raise MeasurementError."""

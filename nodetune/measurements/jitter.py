@@ -32,7 +32,7 @@ SUSPECT = "what else runs on {subject}: interrupts, daemons, a hypervisor"
 FINDS_OTHERS = True
 SECONDS_A_SAMPLE = 1.0
 GAP = 3.0
-MOST_KEPT = 50000
+MAX_KEPT = 50000
 
 
 def measure(options, report):
@@ -106,7 +106,7 @@ def spin(seconds):
                 kept.append(gap)
             last = now
         count += 10000
-        if len(kept) > MOST_KEPT:  # far more than a thousandth: the rest of the time need not be written down as finely
+        if len(kept) > MAX_KEPT:  # far more than a thousandth: the rest of the time need not be written down as finely
             limit *= 2
             kept = [gap for gap in kept if gap > limit]
             last = clock()  # what this took is nobody's gap but ours

@@ -22,7 +22,7 @@ ALLOWED = re.compile(
         )
     )
 )
-LONGEST = 1000
+MAX_LENGTH = 1000
 KIND = __name__.rpartition(".")[2]
 
 
@@ -51,7 +51,7 @@ def current(path, _value):
 def put(path, value):
     """Write a value. Raise MeasurementError if the kernel refuses it or keeps another."""
     text = str(value)
-    if not ALLOWED.fullmatch(path) or len(text) > LONGEST or "\n" in text:
+    if not ALLOWED.fullmatch(path) or len(text) > MAX_LENGTH or "\n" in text:
         raise reporting.MeasurementError("{}: is not a file that a tuning may write".format(path[:200]))
     if _read(path) == text:
         return
@@ -71,7 +71,7 @@ def _read(path):
         raise reporting.MeasurementError("{}: is not a file that a tuning may write".format(path[:200]))
     try:
         with open(path) as opened:
-            text = " ".join(opened.read(LONGEST).split())
+            text = " ".join(opened.read(MAX_LENGTH).split())
     except OSError as problem:
         raise reporting.MeasurementError("{}: {}".format(path, problem.strerror.lower()))
     chosen = re.search(r"\[([^\]]+)\]", text)

@@ -24,7 +24,7 @@ from . import other_load, temporary, worker
 
 MARK = "ntverify:"
 TURN_SECONDS = 3.0
-MOST_KEPT = 10000
+MAX_KEPT = 10000
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -175,7 +175,7 @@ class Supervisor:
             message = event["told"]
             if message["number"] == self._number:
                 running.tell(message)
-            elif message["number"] > self._number and len(self._early) < MOST_KEPT:
+            elif message["number"] > self._number and len(self._early) < MAX_KEPT:
                 self._early.append(message)
         elif "gone" in event:
             self._gone.append({"from": event["gone"], "topic": protocol.ENDED, "data": "this host has gone"})
@@ -217,7 +217,7 @@ def deadline_of(name):
 
 def wait_for_turn(run):
     """Reserve this host for measuring; members of the same run share it. Return the reason if impossible, else None."""
-    name = (MARK + run)[: one_reader.LONGEST_NAME]
+    name = (MARK + run)[: one_reader.MAX_NAME_LENGTH]
     rival = one_reader.take_turn(name, TURN_SECONDS, is_rival=lambda other: other.startswith(MARK) and other != name)
     if rival:
         return "another verify is running on this host (process {}): wait for it, or end it".format(rival.pid)

@@ -30,8 +30,8 @@ SUITES = {"full": {"seconds": 240}}
 TOLERANCE = {"": {"peers": 10, "baseline": 10, "drift": 4}}
 SUSPECT = "{subject}: the memory's speed and population, huge pages, or the link between the nodes"
 LINE = 64
-MOST = 1 << 30
-LEAST = 64 << 20
+MAX_BYTES = 1 << 30
+MIN_BYTES = 64 << 20
 STEP = 0x2545F491
 """The target of a pointer: line * STEP + 1, which visits every line once (Hull and Dobell) as STEP % 4 is 1."""
 
@@ -83,8 +83,8 @@ def _one(report, follow, options, what):
 
 def size_for(cache, free):
     """Return the bytes of a buffer, a power of two: four times the cache. Raise MeasurementError if memory is too small."""
-    wanted = LEAST
-    while wanted < 4 * cache and wanted < MOST:
+    wanted = MIN_BYTES
+    while wanted < 4 * cache and wanted < MAX_BYTES:
         wanted *= 2
     if wanted > free // 4:
         raise reporting.MeasurementError(

@@ -50,7 +50,7 @@ TOLERANCE = {
 }
 SIZE_MATTERS = True
 SIZES = (67108864, 268435456, 1073741824, 4294967296, 17179869184)  # 64 MiB to 16 GiB
-MOST_REPEATS = 50
+MAX_REPEATS = 50
 RESERVE = 4.0
 """Seconds before the deadline in which no case begins, so that results can still be reported."""
 
@@ -127,8 +127,8 @@ def checked(options):
     if not _are_sizes(asked["latency_sizes"]):
         text = "latency_sizes {}: not all are numbers of bytes"
         raise reporting.MeasurementError(text.format(asked["latency_sizes"]))
-    if not 1 <= asked["repeats"] <= MOST_REPEATS:
-        raise reporting.MeasurementError("repeats {}: 1 to {} are possible".format(asked["repeats"], MOST_REPEATS))
+    if not 1 <= asked["repeats"] <= MAX_REPEATS:
+        raise reporting.MeasurementError("repeats {}: 1 to {} are possible".format(asked["repeats"], MAX_REPEATS))
     return asked
 
 

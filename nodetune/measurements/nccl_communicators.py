@@ -18,10 +18,10 @@ import time
 from . import cublaslt, gemm, nccl_api, nccl_config, nccl_log, nccl_rank, products
 from . import report as reporting
 
-WORK_SECONDS, MOST_CALLS = 0.002, 64
+WORK_SECONDS, MAX_CALLS = 0.002, 64
 """The work of a case: as many calls, a power of two, as fit into this time."""
 
-VISIT_SECONDS, MOST_REPLAYS = 0.004, 5
+VISIT_SECONDS, MAX_REPLAYS = 0.004, 5
 """Time at a place in one turn, in replays of the work, and twice that where the CPU takes part. Their median counts."""
 
 STEP_SECONDS = 0.006
@@ -104,7 +104,7 @@ class Rank(nccl_rank.Rank):
         took = self.agree([self._once(self._work[number][0], case)])[0] / self.ranks
         self._replays = getattr(self, "_replays", {})
         visit = VISIT_SECONDS if case["recorded"] or case["products"] else 2 * VISIT_SECONDS
-        self._replays[number] = max(1, min(MOST_REPLAYS, int(visit / took)))
+        self._replays[number] = max(1, min(MAX_REPLAYS, int(visit / took)))
         return {"places": found, "amounts": amounts, "launched": why}
 
     def _looked_at(self, case, communicator):
@@ -119,7 +119,7 @@ class Rank(nccl_rank.Rank):
         call = self.agree([self._timed(once, 8) / 8])[0] / self.ranks
         if not case["products"]:
             calls = 1
-            while 2 * calls <= MOST_CALLS and 2 * calls * call <= WORK_SECONDS:
+            while 2 * calls <= MAX_CALLS and 2 * calls * call <= WORK_SECONDS:
                 calls *= 2
             return [calls, 0]
         calls = max(1, round(STEP_SECONDS / call))

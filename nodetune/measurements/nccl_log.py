@@ -21,8 +21,8 @@ ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_T
 PROTOCOLS = ("LL", "LL128", "SIMPLE")
 """By their numbers, which releases before 2.24 log."""
 
-MOST_WARNINGS = 5
-LONGEST_WARNING = 300
+MAX_WARNINGS = 5
+MAX_WARNING_LENGTH = 300
 
 CHANNEL = re.compile(r"(?:Channel|CollNet) \d+(?:/\d+)? : \d+(?:\[\w+\])?(?: -> \d+\[\w+\])? (?:\[\w+\] )?via (\S+)")
 USING = re.compile(r"(NET/\w+) : Using ((?:\[\d+\]\S+\s*)+)")
@@ -99,7 +99,7 @@ class Log:
         self.version = found.group(1)
 
     def warning(self, found):
-        self.warnings = (self.warnings + [found.group(1)[:LONGEST_WARNING]])[-MOST_WARNINGS:]
+        self.warnings = (self.warnings + [found.group(1)[:MAX_WARNING_LENGTH]])[-MAX_WARNINGS:]
 
     def chosen(self, name, size):
         """Return the algorithm, protocol and channels for a collective of a size; empty if the log does not say."""

@@ -30,20 +30,20 @@ TOGETHER_SECONDS = 0.25
 PIECE_SECONDS = 0.01
 """Products between two checks of the time."""
 
-MOST_REPEATS = (nccl_rank.MOST_AGREED - 2) // 2
+MAX_REPEATS = (nccl_rank.MAX_AGREED - 2) // 2
 """Each repeat has two figures that the ranks agree on."""
 
-MOST_CALLS = 5000
-MOST_WAITING = 64
+MAX_CALLS = 5000
+MAX_WAITING = 64
 """Calls of the collective that are queued before the product is topped up."""
 
 
 def measure(options, report):
     given = dict({"sizes": list(SIZES), "collectives": ["all_reduce"], "in_place": False, "repeats": 3}, **options)
     asked = nccl.checked(dict(given, latency_sizes=[]))
-    if asked["repeats"] > MOST_REPEATS:
+    if asked["repeats"] > MAX_REPEATS:
         text = "repeats {}: 1 to {} are possible"
-        raise reporting.MeasurementError(text.format(asked["repeats"], MOST_REPEATS))
+        raise reporting.MeasurementError(text.format(asked["repeats"], MAX_REPEATS))
     cases, jobs, conditions, of = nccl.prepared(asked, nccl.planned, report)
     nccl.run(jobs, Results(cases, jobs, conditions, of, report), report, take_part)
 
@@ -73,7 +73,7 @@ class Rank(nccl_rank.Rank):
         self._timed(once, iterations)
         alone = self._timed(once, iterations) / iterations
         mean = self.agree([alone])[0] / self.ranks
-        count = max(1, min(MOST_CALLS, math.ceil(TOGETHER_SECONDS / mean)))
+        count = max(1, min(MAX_CALLS, math.ceil(TOGETHER_SECONDS / mean)))
         computing = self._computing_alone()
         both = [self._together(once, count) for _ in range(self.job["repeats"])]
         self.product.check()
@@ -117,7 +117,7 @@ class Rank(nccl_rank.Rank):
         self.gpu.record(start, self.stream)
         for number in range(count):
             once()
-            if number % MOST_WAITING == 0:
+            if number % MAX_WAITING == 0:
                 busy.top_up()
         self.gpu.record(end, self.stream)
         look = time.monotonic() + nccl_rank.QUIET

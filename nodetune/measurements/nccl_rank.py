@@ -16,14 +16,14 @@ from nodetune.onhost import files
 from . import cuda, cuda_gpu, gpu_other_load, gpus, nccl_api, nccl_data, nccl_log, nccl_ops, nvlink
 from . import report as reporting
 
-SHORTEST_REPEAT, LONGEST_REPEAT = 0.002, 0.1
+MIN_REPEAT_SECONDS, MAX_REPEAT_SECONDS = 0.002, 0.1
 """Seconds. A repeat has the requested iterations, but more if they are too short and fewer if too long."""
 
-MOST_ITERATIONS = 500
+MAX_ITERATIONS = 500
 SMALL = 1 << 20
 """Bytes below which a call's time does not predict that of larger ones."""
 
-MOST_AGREED = 63
+MAX_AGREED = 63
 """Maximum count of numbers that ranks can agree on at once."""
 
 QUIET = 0.25
@@ -129,7 +129,7 @@ class Rank:
         largest = max(case["size"] for case in self.job["cases"])
         self.tell.step("allocating twice {}".format(cuda.in_words(largest)))
         self.stream, self.event = self.gpu.stream(), self.gpu.event()
-        self.small = self.gpu.allocate(8 * (MOST_AGREED + 1))
+        self.small = self.gpu.allocate(8 * (MAX_AGREED + 1))
         self.sent, self.received = self.gpu.allocate(largest), self.gpu.allocate(largest)
         self.data = nccl_data.Data(self.gpu, self.kind, self.ranks)
         for buffer in (self.sent, self.received):  # zeros would move faster than data: less power
@@ -163,7 +163,7 @@ class Rank:
     def _expected(self, case):
         """Return the maximum time of a case: larger calls take no longer per byte and no less in total."""
         call = self._pace * case["size"]
-        repeat = max(call, min(LONGEST_REPEAT, max(SHORTEST_REPEAT, call * self.job["iterations"])))
+        repeat = max(call, min(MAX_REPEAT_SECONDS, max(MIN_REPEAT_SECONDS, call * self.job["iterations"])))
         each = call * (self.job["warmup"] + 3) + repeat * (self.job["repeats"] + 1)
         return max(self._last, each if self._pace else 0.0)
 
@@ -195,8 +195,8 @@ class Rank:
     def _iterations(self, seconds):
         """Return the number of iterations in a repeat, which is equal on all ranks."""
         mean = self.agree([seconds])[0] / self.ranks
-        wanted = max(self.job["iterations"], min(MOST_ITERATIONS, int(SHORTEST_REPEAT / mean)))
-        return max(1, min(wanted, int(LONGEST_REPEAT / mean)))
+        wanted = max(self.job["iterations"], min(MAX_ITERATIONS, int(MIN_REPEAT_SECONDS / mean)))
+        return max(1, min(wanted, int(MAX_REPEAT_SECONDS / mean)))
 
     def _timed(self, once, iterations):
         """Return the wall time for `count` calls; all ranks begin together."""
@@ -209,7 +209,7 @@ class Rank:
 
     def together(self):
         """Wait until all ranks have arrived."""
-        self._reduce(self.small + 8 * MOST_AGREED, self.small + 8 * MOST_AGREED, 1, nccl_api.FLOAT64)
+        self._reduce(self.small + 8 * MAX_AGREED, self.small + 8 * MAX_AGREED, 1, nccl_api.FLOAT64)
         self.wait()
 
     def agree(self, values):

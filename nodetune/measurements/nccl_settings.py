@@ -33,7 +33,7 @@ ROUNDS = 6
 DEFAULTS = 3
 """Places of the default among others: the first, in the middle, and the last."""
 
-MOST_SETTINGS = 16
+MAX_SETTINGS = 16
 
 
 def measure(options, report):
@@ -81,8 +81,8 @@ def checked(options):
     kinds = {kind + part: [] for kind in ("call_", "overlap_") for part in ("collectives", "sizes")}
     for name, value in dict(defaults, ratio=1.0, **kinds).items():
         asked.setdefault(name, value)
-    if not 1 <= len(asked["settings"]) <= MOST_SETTINGS:
-        raise reporting.MeasurementError("settings: 1 to {} are possible".format(MOST_SETTINGS))
+    if not 1 <= len(asked["settings"]) <= MAX_SETTINGS:
+        raise reporting.MeasurementError("settings: 1 to {} are possible".format(MAX_SETTINGS))
     return asked
 
 

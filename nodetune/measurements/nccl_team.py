@@ -18,7 +18,7 @@ from . import worker
 LOOK_SECONDS = 0.5
 """Interval between checks of the processes while none of them reports anything."""
 
-MOST_WORDS = 200
+MAX_WORDS = 200
 """Characters of the last line that a dead process wrote to its standard error."""
 
 LAST_WORDS_SECONDS = 3.0
@@ -94,7 +94,7 @@ class Member:
         size = os.fstat(self._errors.fileno()).st_size
         lines = os.pread(self._errors.fileno(), 4096, max(0, size - 4096)).decode("utf-8", "replace").split("\n")
         said = [line.strip() for line in lines if line.strip()]
-        return said[-1][:MOST_WORDS] if said else ""
+        return said[-1][:MAX_WORDS] if said else ""
 
     def close(self):
         self._errors.close()

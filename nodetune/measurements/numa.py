@@ -18,7 +18,7 @@ SYSCALLS = {
 }
 MPOL_DEFAULT, MPOL_BIND = 0, 2
 MPOL_F_NODE, MPOL_F_ADDR = 1, 2
-MOST_NODES = 1024
+MAX_NODES = 1024
 ALLOWED = frozenset(os.sched_getaffinity(0))
 """The CPUs that this process may use, read before any function here restricts them."""
 
@@ -77,12 +77,12 @@ def allocate_on(node):
     """
     if node is not None and not numbers():
         return
-    mask = (ctypes.c_ulong * (MOST_NODES // 64))()
+    mask = (ctypes.c_ulong * (MAX_NODES // 64))()
     if node is not None:
         mask[node // 64] = 1 << (node % 64)
     mode = MPOL_DEFAULT if node is None else MPOL_BIND
     problem = _call(
-        "set_mempolicy", mode, ctypes.byref(mask) if node is not None else None, MOST_NODES if node is not None else 0
+        "set_mempolicy", mode, ctypes.byref(mask) if node is not None else None, MAX_NODES if node is not None else 0
     )
     if problem == errno.EPERM:
         raise report.MeasurementError(

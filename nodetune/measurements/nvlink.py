@@ -24,9 +24,9 @@ SUITES = {"full": {}}
 TOLERANCE = {"": {"peers": 3, "baseline": 3, "drift": 1}}
 SUSPECT = "{gpu}'s NVLink {link}: its connector, its port of the switch or bridge"
 
-MOST_LINKS = 18
+MAX_LINKS = 18
 SENT = "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX"
-LEAST = 1 << 20
+MIN_BYTES = 1 << 20
 """KiB that a group of links must have carried: less is not what this program sent."""
 
 
@@ -78,7 +78,7 @@ def least(seen, before):
 
 def active(seen):
     """Return the numbers of a GPU's active links."""
-    return [link for link in range(MOST_LINKS) if seen.ask("nvmlDeviceGetNvLinkState", link) == 1]
+    return [link for link in range(MAX_LINKS) if seen.ask("nvmlDeviceGetNvLinkState", link) == 1]
 
 
 def sent(seen):
@@ -102,6 +102,6 @@ def groups(seen, carried):
 def shares(group):
     """Return {link: % of the average of its group}; nothing of a single link or where too little was carried."""
     average = sum(group.values()) / len(group)
-    if len(group) < 2 or sum(group.values()) < LEAST:
+    if len(group) < 2 or sum(group.values()) < MIN_BYTES:
         return {}
     return {link: 100.0 * kib / average for link, kib in group.items()}

@@ -14,8 +14,8 @@ import time
 
 from nodetune.onhost import files
 
-MOST_NAMED = 3
-LEAST_SHARE = 0.005
+MAX_NAMED = 3
+MIN_SHARE = 0.005
 """Share of all CPUs from which a process is named."""
 KERNEL_THREAD = 0x00200000
 
@@ -116,7 +116,7 @@ def _who(before, after, whole):
         ticks = one.ticks - (early.ticks if early and early.start == one.start else 0)
         if one.kernel:
             kernel += ticks
-        elif ticks > LEAST_SHARE * whole and one.parent != os.getpid():
+        elif ticks > MIN_SHARE * whole and one.parent != os.getpid():
             took.append((ticks, pid, one.name))
     named = [{"name": name, "pid": pid, "cpu": _share(ticks, whole)} for ticks, pid, name in sorted(took, reverse=True)]
-    return kernel, named[:MOST_NAMED]
+    return kernel, named[:MAX_NAMED]

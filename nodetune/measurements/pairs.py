@@ -22,8 +22,8 @@ from . import tool
 SIOCGIFADDR = 0x8915
 START_SECONDS = 30.0
 DOOR_SECONDS = 2.0
-MOST_WAYS = MOST_PORTS = 256
-MOST_GBITS = 1e6
+MAX_PATHS = MAX_PORTS = 256
+MAX_GBITS = 1e6
 ANYWHERE = "192.0.2.1"
 """An unused address (RFC 5737): its route, if any, is the default route."""
 
@@ -146,7 +146,7 @@ def _offered(known, there):
     """Return ([(address, Gb/s)], door) from another host's data, safe for command lines. Raise MeasurementError."""
     known = known if isinstance(known, dict) else {}
     ways, door = known.get("ways"), known.get("door")
-    if not isinstance(ways, list) or not 0 < len(ways) <= MOST_WAYS:
+    if not isinstance(ways, list) or not 0 < len(ways) <= MAX_PATHS:
         raise reporting.MeasurementError("{}: it offers no address".format(there))
     found = [_way(each, there) for each in ways]
     return found, ports_of([door], there)[0] if door is not None else None
@@ -158,13 +158,13 @@ def _way(given, there):
         found = str(ipaddress.ip_address(address if isinstance(address, str) else ""))  # it takes numbers too
     except ValueError:
         raise reporting.MeasurementError("{}: it offers {}, which is not an address".format(there, repr(address)[:100]))
-    known = type(gbits) in (int, float) and 0 < gbits < MOST_GBITS
+    known = type(gbits) in (int, float) and 0 < gbits < MAX_GBITS
     return found, gbits if known else None
 
 
 def ports_of(given, there):
     """Return the TCP ports in another host's data, as numbers. Raise MeasurementError."""
-    if not isinstance(given, list) or not 0 < len(given) <= MOST_PORTS:
+    if not isinstance(given, list) or not 0 < len(given) <= MAX_PORTS:
         raise reporting.MeasurementError("{}: it offers no ports".format(there))
     for port in given:
         if type(port) is not int or not 0 < port < 1 << 16:

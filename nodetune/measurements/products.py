@@ -153,7 +153,7 @@ class Product:
         preference = library.make(doing, "cublasLtMatmulPreferenceCreate")
         most = ctypes.c_size_t(workspace)
         library.call(
-            doing, "cublasLtMatmulPreferenceSetAttribute", preference, cublaslt.MOST_WORKSPACE, ctypes.byref(most), 8
+            doing, "cublasLtMatmulPreferenceSetAttribute", preference, cublaslt.MAX_WORKSPACE, ctypes.byref(most), 8
         )
         self.chosen, count = cublaslt.Heuristic(), ctypes.c_int()
         layouts = tuple(self.layouts) + (self.layouts[2],)

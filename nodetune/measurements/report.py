@@ -13,7 +13,7 @@ BEGIN = "(begin)"
 """The topic of the supervisor's message that a measurement begins: [its name, its options, seconds]."""
 
 PATIENT = 3600.0
-LONGEST_TEXT = 2000
+MAX_TEXT_LENGTH = 2000
 
 
 class SkipError(Exception):
@@ -71,11 +71,11 @@ class Report:
 
     def step(self, text):
         """Report the next step, so that a hang can be named."""
-        self.send("step", str(text)[:LONGEST_TEXT])
+        self.send("step", str(text)[:MAX_TEXT_LENGTH])
 
     def note(self, text):
         """Report a note to the figures."""
-        self.send("note", str(text)[:LONGEST_TEXT])
+        self.send("note", str(text)[:MAX_TEXT_LENGTH])
 
     def result(self, subject, samples, unit, better="higher", metric=None, **about):
         """Report a figure: `samples` in the order of the repeats, `about` the conditions as JSON data."""
@@ -104,7 +104,7 @@ class Report:
 
     def without(self, kind, reason, subject, metric):
         self.faultless = self.faultless and kind != "failed"
-        record = {"measurement": self.measurement, kind: str(reason)[:LONGEST_TEXT]}
+        record = {"measurement": self.measurement, kind: str(reason)[:MAX_TEXT_LENGTH]}
         if subject is not None:
             record["subject"] = subject
         if metric is not None:

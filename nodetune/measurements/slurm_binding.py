@@ -23,7 +23,7 @@ ORDER = 140
 SUITES = {}
 TOLERANCE = {"": {"peers": 15, "baseline": 15, "drift": 5}}
 SUSPECT = "how Slurm binds tasks (TaskPlugin, TaskPluginParam, gres.conf): {subject}"
-MOST_TASKS = 8
+MAX_TASKS = 8
 STEP_SECONDS = 40
 SAMPLE_SECONDS = 1.5
 WAYS = (
@@ -66,7 +66,7 @@ def measure(options, report):
             "an allocation of this node is needed: salloc -N1 --exclusive nodetune verify --transport slurm --only slurm_binding"
         )
     cores = sum(len(numa.cores(cpus)[0]) for cpus in numa.nodes().values())
-    tasks = int(options.get("tasks") or min(MOST_TASKS, cores))
+    tasks = int(options.get("tasks") or min(MAX_TASKS, cores))
     for metric, given in WAYS:
         report.step("{} tasks, {}".format(tasks, " ".join(given) or "as the cluster binds them"))
         try:

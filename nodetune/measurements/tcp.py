@@ -32,7 +32,7 @@ TOLERANCE = {
 ALL_PAIRS_SECONDS = 360
 PACKAGE = "iperf3"
 GBITS_A_PROCESS = 25.0
-MOST_PROCESSES = 8
+MAX_PROCESSES = 8
 STREAMS = (1, 16)
 MSS = 1448
 """Default if iperf3 does not report it: for an MTU of 1500."""
@@ -78,7 +78,7 @@ def _processes(options, gbits):
 
 def processes(gbits):
     """Return the number of iperf3 processes that fill a link of this many Gb/s (None: unknown)."""
-    return max(1, min(MOST_PROCESSES, int(-(-(gbits or 0) // GBITS_A_PROCESS))))
+    return max(1, min(MAX_PROCESSES, int(-(-(gbits or 0) // GBITS_A_PROCESS))))
 
 
 def _ask(program, options, report, pair):

@@ -28,7 +28,7 @@ TOLERANCE = {"": {"peers": 7, "baseline": 7, "drift": 2}}
 SIZE_MATTERS = True
 
 KINDS = ("whole", "without_all_reduce", "without_input")
-MOST_REPEATS = (nccl_rank.MOST_AGREED - 1) // len(KINDS)
+MAX_REPEATS = (nccl_rank.MAX_AGREED - 1) // len(KINDS)
 LINEARS = ((3, 1), (1, 1), (4, 1), (1, 4))
 """Outputs and inputs of a layer's products, as multiples of its width."""
 
@@ -41,9 +41,9 @@ class Plan:
             setattr(self, name, options.get(name, usual))
             if type(getattr(self, name)) is not int or getattr(self, name) < 1:
                 raise reporting.MeasurementError("{} {}: a whole number from 1 on".format(name, getattr(self, name)))
-        if self.repeats > MOST_REPEATS:
+        if self.repeats > MAX_REPEATS:
             text = "repeats {}: 1 to {} are possible"
-            raise reporting.MeasurementError(text.format(self.repeats, MOST_REPEATS))
+            raise reporting.MeasurementError(text.format(self.repeats, MAX_REPEATS))
         self.gradients = 2 * self.hidden**2 * sum(out * into for out, into in LINEARS)
         """Bytes of a layer's gradients, as of its weights."""
         self.input = 2 * self.hidden * self.tokens

@@ -48,7 +48,7 @@ class Measurement(worker.Worker):
 
     def tell(self, message):
         """Pass on a message of another host as soon as the pipe has space."""
-        if len(self.to_tell) < worker.MOST_BYTES:
+        if len(self.to_tell) < worker.MAX_BYTES:
             self.to_tell += json.dumps(message).encode("ascii") + b"\n"
 
     def send(self):
@@ -72,7 +72,7 @@ class Measurement(worker.Worker):
 
     def flood(self):
         """Return why the process was ended early, if it was."""
-        return "sent more than {} MiB and was killed".format(worker.MOST_BYTES >> 20) if self.flooded else None
+        return "sent more than {} MiB and was killed".format(worker.MAX_BYTES >> 20) if self.flooded else None
 
     def end_all(self, but=()):
         """Kill the rest of it and everything that it started, `but` some ids that are stuck in the kernel.

@@ -10,7 +10,7 @@ from .worker import die_with, kill
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin"
 ENVIRONMENT = {"PATH": PATH, "LC_ALL": "C", "HOME": "/"}
-MOST_BYTES = 8 << 20
+MAX_BYTES = 8 << 20
 ENDING_SECONDS = 2.0
 """Seconds for a killed command to disappear."""
 
@@ -138,8 +138,8 @@ def _outputs(process, called, seconds):
             taken += len(data)
             if not data:
                 still_open.discard(handle)
-        if taken > MOST_BYTES:
-            raise CommandError("{} printed more than {} MiB".format(called, MOST_BYTES >> 20))
+        if taken > MAX_BYTES:
+            raise CommandError("{} printed more than {} MiB".format(called, MAX_BYTES >> 20))
     if not _has_ended(process, max(0.1, end - time.monotonic())):
         raise CommandError("{} closed its output but did not finish within {:g} s".format(called, seconds))
     return [b"".join(parts[pipe.fileno()]) if pipe else b"" for pipe in (process.stdout, process.stderr)]

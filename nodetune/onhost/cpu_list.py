@@ -1,10 +1,10 @@
 """Lists of numbers as the kernel and Slurm write them: 0-3,8."""
 
-MOST = 1 << 17
+MAX_CPUS = 1 << 17
 """No number is larger, and no list longer: a hostile text must not take all memory."""
 
 
-def parse(text, most=MOST):
+def parse(text, most=MAX_CPUS):
     """Parse `0-3,8` into [0, 1, 2, 3, 8]; lines separate too, an empty text is an empty list. Raise ValueError."""
     found = []
     for part in text.replace("\n", ",").split(","):
@@ -17,7 +17,7 @@ def parse(text, most=MOST):
     return found
 
 
-def parse_or_empty(text, most=MOST):
+def parse_or_empty(text, most=MAX_CPUS):
     """Parse a list as `parse` does; return an empty list for any other text."""
     try:
         return parse(text, most)

@@ -23,7 +23,7 @@ pod does not know it, or it ended without a result. Any other, 0 too, is that of
 CHUNK = 1 << 16
 LOOK_SECONDS = 0.02
 SLOWER = 1.5
-LONGEST_LOOK = 0.5
+MAX_LOOK_SECONDS = 0.5
 
 
 def start(name, command, size):
@@ -61,7 +61,7 @@ def follow(name, out, errors, seconds):
             return UNKNOWN
         if time.time() > end:
             return NOT_YET
-        wait = LOOK_SECONDS if moved else min(wait * SLOWER, LONGEST_LOOK)
+        wait = LOOK_SECONDS if moved else min(wait * SLOWER, MAX_LOOK_SECONDS)
         time.sleep(wait)
 
 

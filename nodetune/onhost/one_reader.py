@@ -15,7 +15,7 @@ from .worker import prctl
 
 POLL_SECONDS = 0.01
 PR_SET_NAME = 15
-LONGEST_NAME = 15
+MAX_NAME_LENGTH = 15
 """Characters of a process name that the kernel keeps."""
 STUCK = "D"
 LOCK = "hhqqi0q"
@@ -34,7 +34,7 @@ def take_turn(name, seconds, stuck=float("inf"), is_rival=None, lock=None):
     `lock` if one is given: then we do too, until this process ends. A rival that is in the kernel, makes no progress and is `stuck` seconds old is not waited for. Each takes the name and then looks: of two
     that do so together, at least one sees the other, releases the name and waits a random time.
     """
-    name, own = name[:LONGEST_NAME], own_name()
+    name, own = name[:MAX_NAME_LENGTH], own_name()
     is_rival = is_rival or name.__eq__
     end, watched = time.monotonic() + seconds, {}
     held = None if lock is None else hold(lock)
@@ -79,7 +79,7 @@ def call_ourselves(name):
     """Set the name of this process, also where /proc is read-only."""
     import ctypes  # here: see worker.prctl
 
-    text = ctypes.create_string_buffer(name.encode("utf-8", "replace")[:LONGEST_NAME])
+    text = ctypes.create_string_buffer(name.encode("utf-8", "replace")[:MAX_NAME_LENGTH])
     prctl(PR_SET_NAME, ctypes.addressof(text))
 
 

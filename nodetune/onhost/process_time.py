@@ -4,7 +4,7 @@ import os
 import time
 
 LOOK_SECONDS = 0.1
-LONGEST_GAP = 0.5
+MAX_GAP = 0.5
 """A longer gap between two looks means that we did not run: what happened meanwhile is unknown."""
 OUTSIDE = "-1"
 """The kernel's text instead of a system call while a page is read from a disk."""
@@ -24,7 +24,7 @@ class ProcessTime:
     def look(self):
         """Look at the process and count. `still`: how long it has only waited. Raise OSError if it has ended."""
         now, seen = self._clock(), self._look(self._pid)
-        gap, last = min(now - self._at, LONGEST_GAP), self._last
+        gap, last = min(now - self._at, MAX_GAP), self._last
         self._at, self._last = now, seen
         if seen.waits and (last is None or seen == last):
             self.seconds += gap

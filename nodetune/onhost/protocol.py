@@ -10,14 +10,14 @@ import json
 import re
 import zlib
 
-LONGEST = 900
+MAX_SECONDS = 900
 """Characters of TEXT in one line. srun --label breaks lines of more than 1024 bytes in two."""
 
-MOST_PARTS = 10000
-MOST_UNPACKED = 16 << 20
+MAX_PARTS = 10000
+MAX_UNPACKED = 16 << 20
 """Limit in bytes: a hundred times the largest message of a host with eight GPUs."""
 
-MOST_VALUES = 500000
+MAX_VALUES = 500000
 """Limit for values in a JSON text: an empty list takes two bytes of text but thirty times as many in memory."""
 
 TOGETHER = 4
@@ -28,7 +28,7 @@ ENDED = "(ended)"
 if it lacks something to measure with. The first counts."""
 
 KEPT_NOISE = 2000
-LONGEST_LINE = LONGEST + 200
+MAX_LINE_LENGTH = MAX_SECONDS + 200
 
 
 class LineError(Exception):
@@ -42,7 +42,7 @@ class TooMuchError(LineError):
 def encode(data, nonce):
     """Encode data as lines."""
     text = base64.b64encode(zlib.compress(data, 6)).decode("ascii")
-    parts = [text[at : at + LONGEST] for at in range(0, len(text), LONGEST)]
+    parts = [text[at : at + MAX_SECONDS] for at in range(0, len(text), MAX_SECONDS)]
     lines = ["<<nodetune {} {}/{} {}>>\n".format(nonce, n + 1, len(parts), part) for n, part in enumerate(parts)]
     return "".join(lines).encode("ascii")
 
@@ -72,7 +72,7 @@ class Decoder:
 
     def __init__(self, nonce, read=bytes):
         self._mark = b"<<nodetune " + nonce.encode("ascii") + b" "
-        form = rb"(?:old ([0-9.]{1,12})|(\d{1,5})/(\d{1,5}) ([A-Za-z0-9+/=]{1,%d}))>>" % LONGEST
+        form = rb"(?:old ([0-9.]{1,12})|(\d{1,5})/(\d{1,5}) ([A-Za-z0-9+/=]{1,%d}))>>" % MAX_SECONDS
         self._line = re.compile(re.escape(self._mark) + form)
         self._read = read
         self._noise = self._rest = self.packed = b""
@@ -95,9 +95,9 @@ class Decoder:
         """Return the complete data. Raises LineError."""
         whole, _, self._rest = (self._rest + data).rpartition(b"\n")
         lines = whole.split(b"\n") if self._mark in whole else [whole]  # much noise takes no time
-        if len(self._rest) > LONGEST_LINE:  # nodetune writes no such lines
+        if len(self._rest) > MAX_LINE_LENGTH:  # nodetune writes no such lines
             self._keep(self._rest)
-            self._rest = self._rest[-LONGEST_LINE:]
+            self._rest = self._rest[-MAX_LINE_LENGTH:]
         return [found for found in map(self._take, lines) if found is not None]
 
     def _take(self, line):
@@ -114,7 +114,7 @@ class Decoder:
         return self._whole() if number == count else None
 
     def _add(self, number, count, text):
-        if number != len(self.parts) + 1 or number > count or count > MOST_PARTS:
+        if number != len(self.parts) + 1 or number > count or count > MAX_PARTS:
             raise LineError("part {} of {} came after {}".format(number, count, len(self.parts)))
         self.parts.append(text)
 
@@ -123,9 +123,9 @@ class Decoder:
         unpacker = zlib.decompressobj()
         try:
             self.packed = base64.b64decode(text)
-            data = unpacker.decompress(self.packed, MOST_UNPACKED)
+            data = unpacker.decompress(self.packed, MAX_UNPACKED)
             if unpacker.unconsumed_tail:
-                raise TooMuchError("it unpacks to more than {} MiB".format(MOST_UNPACKED >> 20))
+                raise TooMuchError("it unpacks to more than {} MiB".format(MAX_UNPACKED >> 20))
             if not unpacker.eof:
                 raise LineError("it ends too early")
             self._count(data)
@@ -139,10 +139,10 @@ class Decoder:
         values = sum(map(data.count, (b",", b"[", b"{")))
         self._unpacked += len(data)
         self._values += values
-        if values > MOST_VALUES or self._values > TOGETHER * MOST_VALUES:
-            raise TooMuchError("it contains more than {} values".format(MOST_VALUES))
-        if self._unpacked > TOGETHER * MOST_UNPACKED:
-            raise TooMuchError("all of it unpacks to more than {} MiB".format(TOGETHER * MOST_UNPACKED >> 20))
+        if values > MAX_VALUES or self._values > TOGETHER * MAX_VALUES:
+            raise TooMuchError("it contains more than {} values".format(MAX_VALUES))
+        if self._unpacked > TOGETHER * MAX_UNPACKED:
+            raise TooMuchError("all of it unpacks to more than {} MiB".format(TOGETHER * MAX_UNPACKED >> 20))
 
     def _keep(self, line):
         if len(self._noise) < KEPT_NOISE and line.strip():

@@ -15,7 +15,7 @@ from . import files
 PR_SET_PDEATHSIG = 1
 REPORTS = 3
 """The child's end of the pipe to its supervisor. Other handles follow it."""
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 """Limit for the reports of one child. A child that exceeds it is killed: no correct one does."""
 KILLED_WITHIN = 0.2
 POLL_SECONDS = 0.005
@@ -69,7 +69,7 @@ class Worker:
         """
         data = os.read(self.pipe, 1 << 16)
         self._taken += len(data)
-        self.flooded = self._taken > MOST_BYTES
+        self.flooded = self._taken > MAX_BYTES
         if not data or self.flooded:
             return None
         lines = (self._rest + data).split(b"\n")

@@ -13,8 +13,8 @@ from . import cloud_init, read
 SCRIPTS = ("/etc/rc.local", "/etc/rc.d/rc.local")
 UNITS = "/etc/systemd/system"
 OURS = "nodetune-"
-LONGEST = 64 << 10
-LONGEST_LINE = 1000
+MAX_BYTES = 64 << 10
+MAX_LINE_LENGTH = 1000
 MENTIONS = re.compile(r"\bsysctl\b|/proc/sys/|/sys/")
 PATH = re.compile(r"(?<![\w./])/(?!proc/|sys/|dev/)[\w./@+-]+")
 END = r"(?=\s+[\w./-]+=|\s+-|\s+\d>|\s*[>\"';&|#]|\s*$)"
@@ -64,12 +64,14 @@ def _is_script(path):
 
 def _text_lines(path):
     try:
-        content = read.text(path, LONGEST)
+        content = read.text(path, MAX_BYTES)
     except OSError:
         return []
     numbered = ((number, line.strip()) for number, line in enumerate(content.splitlines(), 1))
     return [
-        (path, number, line) for number, line in numbered if line[:1] not in ("", "#", ";") and len(line) < LONGEST_LINE
+        (path, number, line)
+        for number, line in numbered
+        if line[:1] not in ("", "#", ";") and len(line) < MAX_LINE_LENGTH
     ]
 
 

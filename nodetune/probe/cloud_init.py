@@ -18,7 +18,7 @@ SYSTEM, DROP_INS, USER_DATA = (
     "/var/lib/cloud/instance/cloud-config.txt",
 )
 PER_BOOT = "/var/lib/cloud/scripts/per-boot"
-LONGEST = 256 << 10
+MAX_BYTES = 256 << 10
 KEY = re.compile(r"bootcmd\s*:(.*)")
 FLOW = re.compile(r"^[\[\s]+|[\[\],]+\s+|[\s\]]+$")
 
@@ -35,7 +35,7 @@ def commands():
         return []
     parts = [os.path.join(DROP_INS, name) for name in read.names_or_empty(DROP_INS) if name.endswith(".cfg")]
     for path in (USER_DATA, *reversed(parts), SYSTEM):
-        found = _bootcmd(read.text_or(path)[:LONGEST])
+        found = _bootcmd(read.text_or(path)[:MAX_BYTES])
         if found is not None:
             return [(path, number, text) for number, text in found]
     return []

@@ -16,7 +16,7 @@ SIOCETHTOOL = 0x8946
 STRINGS, COUNTS, SET_INFO = 0x1B, 0x1D, 0x37
 STATISTICS = 1
 NAME_BYTES = 32
-MOST_COUNTERS = 20000
+MAX_COUNTERS = 20000
 SPARE = 1 << 16
 """Bytes that a driver may write beyond its reported number of counters: the number of queues may change."""
 COUNTERS = re.compile(
@@ -119,7 +119,7 @@ def ask_counters(link):
 
 def _counters(link):
     said, number = struct.unpack_from("=QI", _ioctl(link, SET_INFO, 20, 0, 1 << STATISTICS), 8)
-    if not said or number > MOST_COUNTERS:
+    if not said or number > MAX_COUNTERS:
         return {}
     names = _ioctl(link, STRINGS, 12 + number * NAME_BYTES + SPARE, STATISTICS, number)
     counts = struct.unpack_from("={}Q".format(number), _ioctl(link, COUNTS, 8 + number * 8 + SPARE, number), 8)

@@ -2,14 +2,14 @@
 
 from . import read
 
-LONGEST = 65536
+MAX_BYTES = 65536
 
 
 def collect(names, step):
     for path in names:
         step(path)
         try:
-            yield path, read.value(read.text(path, LONGEST))
+            yield path, read.value(read.text(path, MAX_BYTES))
         except (FileNotFoundError, NotADirectoryError):
             yield path, read.absent("no such file")
         except OSError as problem:

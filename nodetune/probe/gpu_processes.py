@@ -5,7 +5,7 @@ import re
 
 from . import read
 
-MOST = 64
+MAX_PROCESSES = 64
 IPC_LOCK = 14
 """CAP_IPC_LOCK of linux/capability.h: its owner may lock any memory."""
 
@@ -16,7 +16,7 @@ def settings(users):
     for gpu, fact in sorted(users.items()):
         for each in fact.get("value", ()):
             gpus_of.setdefault(each["pid"], []).append(gpu)
-    found = {str(pid): _of(pid, gpus_of[pid]) for pid in sorted(gpus_of)[:MOST]}
+    found = {str(pid): _of(pid, gpus_of[pid]) for pid in sorted(gpus_of)[:MAX_PROCESSES]}
     return read.value({pid: each for pid, each in found.items() if each})
 
 

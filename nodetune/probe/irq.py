@@ -16,7 +16,7 @@ NVIDIA = "0x10de"
 IRQBALANCE_FILES = ("/etc/default/irqbalance", "/etc/sysconfig/irqbalance")
 OPENIB = "/etc/infiniband/openib.conf"
 WRITES_AFFINITY = re.compile(r"smp_affinity|set_irq_affinity|mlnx_affinity|irq[-_]affinity|nodetune-irq")
-MOST_EXAMPLES = 4
+MAX_EXAMPLES = 4
 
 
 def collect(names, step):
@@ -124,7 +124,7 @@ def _placement(irqs, local):
         "cpus": cpu_list.fold(where),
         "cpu_count": len(where),
         "remote": len(remote),
-        "examples": [_example(irq) for irq in remote[:MOST_EXAMPLES]],
+        "examples": [_example(irq) for irq in remote[:MAX_EXAMPLES]],
     }
 
 

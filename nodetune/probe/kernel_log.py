@@ -12,13 +12,13 @@ import re
 from . import hardware_log, nvidia_lines, read
 
 KMSG = "/dev/kmsg"
-LONGEST_RECORD = 8192
-MOST_RECORDS = 200000
-MOST_READS = 10 * MOST_RECORDS
+MAX_RECORD = 8192
+MAX_RECORDS = 200000
+MAX_READS = 10 * MAX_RECORDS
 """Of the buffer, if the kernel writes as fast as we read."""
 
-MOST_EVENTS = 200
-MOST_OF_A_KIND = 20000
+MAX_EVENTS = 200
+MAX_OF_A_KIND = 20000
 KIND = re.compile(r"EDAC \S+ (?:\d+ )?\w+|(?:mlx5_core|efa|nvme|pcieport) \S+|[A-Za-z-]*")
 """Of the journal, the newest lines of each kind are kept: no flood of one event, device or driver pushes out another.
 
@@ -85,7 +85,7 @@ def collect(names, step):
         return
     for name, read_from in FACTS.items():
         told = read_from(found)
-        yield name, read.value(told if isinstance(told, dict) else list(told)[-MOST_EVENTS:])
+        yield name, read.value(told if isinstance(told, dict) else list(told)[-MAX_EVENTS:])
 
 
 def unread(problem):
@@ -260,11 +260,11 @@ def lines(step):
 def _kmsg():
     """Return (sequence number, seconds, message) of the newest records of the kernel's buffer. Raise OSError."""
     handle = os.open(read.ROOT + KMSG, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    records, rest = collections.deque(maxlen=MOST_RECORDS), b""
+    records, rest = collections.deque(maxlen=MAX_RECORDS), b""
     try:
-        for _ in range(MOST_READS):
+        for _ in range(MAX_READS):
             try:
-                data = os.read(handle, LONGEST_RECORD)
+                data = os.read(handle, MAX_RECORD)
             except OSError as problem:
                 if problem.errno == errno.EPIPE:  # overwritten while we were reading: the next read continues after it
                     continue
@@ -309,7 +309,7 @@ def _journal():
             if record:
                 kind = nvidia_lines.kind(record.group(2)) or KIND.match(record.group(2)).group()
                 kept[kind] += 1
-                taken = kept[kind] <= MOST_OF_A_KIND
+                taken = kept[kind] <= MAX_OF_A_KIND
                 if taken:
                     found.append((float(record.group(1)), record.group(2)))
             elif taken and line.startswith(" "):  # a record of several lines

@@ -12,7 +12,7 @@ from . import kernel, read
 
 NAMES = ("libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1")
 TOOLKITS = "/usr/local"
-MOST_TOOLKITS = 32
+MAX_TOOLKITS = 32
 CONTAINER = "/run/nvidia/driver/"
 """The root of a driver container, whose absolute links resolve differently here."""
 HEADER = struct.Struct("<4sBB10x16xQ14xHH")
@@ -20,8 +20,8 @@ HEADER = struct.Struct("<4sBB10x16xQ14xHH")
 SEGMENT = struct.Struct("<I4xQ16xQ")
 """Of a program header: type, place and size in the file."""
 LOADED = 1
-MOST_SEGMENTS = 64
-MOST_BYTES = 1 << 40
+MAX_SEGMENTS = 64
+MAX_BYTES = 1 << 40
 
 
 def collect(names, step):
@@ -41,7 +41,7 @@ def collect(names, step):
 def _toolkits():
     folders = {read.real(TOOLKITS + "/" + name) for name in read.names_in(TOOLKITS) if name.startswith("cuda")}
     found = {}
-    for folder in sorted(folders)[:MOST_TOOLKITS]:
+    for folder in sorted(folders)[:MAX_TOOLKITS]:
         version = re.search(r'"cuda"\s*:\s*\{[^{}]*"version"\s*:\s*"([0-9.]+)"', read.text_or(folder + "/version.json"))
         if version:
             compat = any(name.startswith("libcuda.so") for name in read.names_in(folder + "/compat"))
@@ -71,13 +71,13 @@ def _needed(handle):
     if len(head) < HEADER.size:
         return None
     magic, width, order, place, size, count = HEADER.unpack(head)
-    if (magic, width, order) != (b"\x7fELF", 2, 1) or size < SEGMENT.size or place > MOST_BYTES:
+    if (magic, width, order) != (b"\x7fELF", 2, 1) or size < SEGMENT.size or place > MAX_BYTES:
         return None
     ends = [HEADER.size]
-    for number in range(min(count, MOST_SEGMENTS)):
+    for number in range(min(count, MAX_SEGMENTS)):
         entry = os.pread(handle, SEGMENT.size, place + number * size)
         if len(entry) < SEGMENT.size:
             return place + count * size
         kind, start, length = SEGMENT.unpack(entry)
         ends.append(start + length if kind == LOADED else 0)
-    return min(max(ends), MOST_BYTES)
+    return min(max(ends), MAX_BYTES)

@@ -26,7 +26,7 @@ LAUNCHERS = ("slurmd", "containerd", "dockerd", "crio", "kubelet", "sshd")
 ORDINARY_UID = 1000
 """The lowest UID of people on the distributions of GPU hosts."""
 GROUP_OF_USERS = 100
-MOST_NAMED = 32
+MAX_NAMED = 32
 """Groups and users with lines of their own."""
 
 
@@ -137,7 +137,7 @@ def _pam():
     if not _uses_pam_limits("/etc/pam.d/sshd"):
         return {"off": "/etc/pam.d/sshd does not run pam_limits for sessions"}
     lines = _pam_lines()
-    named = sorted({fields[0] for _, _, fields in lines if _of_people(fields[0])})[:MOST_NAMED]
+    named = sorted({fields[0] for _, _, fields in lines if _of_people(fields[0])})[:MAX_NAMED]
     return dict(pam_winners(lines), named={whose: pam_winners(lines, whose) for whose in named})
 
 

@@ -18,8 +18,8 @@ TARGET = {"osc": re.compile(r"([\w.]{1,64})-OST[0-9a-f]{4}-osc-"), "llite": re.c
 """Names of devices: lustre-OST0000-osc-ffff9f0e6533a000 (a server has some without the number), lustre-ffff9f0e6533a000."""
 
 NUMBER = re.compile(r"(\d{1,12})(?:\.\d+)?$")
-MOST_DEVICES = 4096
-MOST_VALUES = 16
+MAX_DEVICES = 4096
+MAX_VALUES = 16
 
 
 def collect(names, step):
@@ -32,7 +32,7 @@ def _settings(kind, settings):
     """Return {file system: {"folder", "devices", setting: [the smallest values that any of its devices has]}}."""
     found = {}
     for folder in FOLDERS:
-        for name in read.names_in("{}/{}".format(folder, kind))[:MOST_DEVICES]:
+        for name in read.names_in("{}/{}".format(folder, kind))[:MAX_DEVICES]:
             known = TARGET[kind].match(name)
             if known:
                 about = found.setdefault(known.group(1), {"folder": folder, "devices": 0})
@@ -41,5 +41,5 @@ def _settings(kind, settings):
                     number = NUMBER.match(read.text_or("{}/{}/{}/{}".format(folder, kind, name, setting)))
                     about.setdefault(setting, set()).update([int(number.group(1))] if number else [])
     for about in found.values():
-        about.update((setting, sorted(about[setting])[:MOST_VALUES]) for setting in settings)
+        about.update((setting, sorted(about[setting])[:MAX_VALUES]) for setting in settings)
     return read.value(found) if found else read.absent("no Lustre file system is mounted")

@@ -23,7 +23,7 @@ ALONE = ("bmc", "gpu", "mounts", "watch")
 FAMILY_SECONDS = 6.0
 ALONE_SECONDS = 15.0
 TOTAL_SECONDS = 20.0
-MOST_STRETCH = 4.0
+MAX_STRETCH = 4.0
 """Maximum factor for every deadline on a busy host: a hanging driver must be reported in time."""
 MARK = "nodetune:"
 LOCK = "/run/nodetune/guard/lock"
@@ -95,7 +95,7 @@ def load_per_cpu(cpus=None):
 
 def stretch(load):
     """Return the factor for all deadlines on a host with this load, within bounds."""
-    return min(max(1.0, load()), MOST_STRETCH)
+    return min(max(1.0, load()), MAX_STRETCH)
 
 
 def total(seconds, most, longer):

@@ -8,8 +8,8 @@ from . import read
 
 FSTAB = "/etc/fstab"
 MASTERS = ("/etc/auto.master", "/etc/auto.master.d")
-MOST_MAPS = 64
-MOST_LINES = 4096
+MAX_MAPS = 64
+MAX_LINES = 4096
 
 
 def configured(places):
@@ -49,7 +49,7 @@ def _bare(path):
 def _entries(path):
     """Return (first word, words, line number) of the lines that are neither comments nor continued."""
     found = []
-    for number, text in read.numbered_lines(path)[:MOST_LINES]:
+    for number, text in read.numbered_lines(path)[:MAX_LINES]:
         words = text.split()
         if words and not words[0].startswith("#") and not text.endswith("\\"):
             found.append((words[0], words, number))
@@ -61,12 +61,12 @@ def _maps():
     master, folder = MASTERS
     masters = [master, *(os.path.join(folder, name) for name in read.names_in(folder) if name.endswith(".autofs"))]
     found = []
-    for path in masters[:MOST_MAPS]:
+    for path in masters[:MAX_MAPS]:
         for point, words, _ in _entries(path):
             file = words[1][5:] if len(words) > 1 and words[1].startswith("file:") else (words + [""])[1]
             if point.startswith("/") and file.startswith("/") and _is_text(file):
                 found.append((point, file))
-    return found[:MOST_MAPS]
+    return found[:MAX_MAPS]
 
 
 def _is_text(path):

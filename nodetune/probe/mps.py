@@ -7,7 +7,7 @@ from . import processes, read
 
 CONTROL = "nvidia-cuda-mps-control"
 DEFAULT_PIPES = "/tmp/nvidia-mps"
-LONGEST = 65536
+MAX_BYTES = 65536
 
 
 def collect(names, step):
@@ -39,7 +39,7 @@ def _daemon(pid):
 def _environment(pid):
     """Return the initial environment of a process; None if it has ended. Raise OSError if it is hidden."""
     try:
-        content = read.raw("/proc/{}/environ".format(pid), LONGEST)
+        content = read.raw("/proc/{}/environ".format(pid), MAX_BYTES)
     except FileNotFoundError:
         return None
     return dict(line.split("=", 1) for line in content.split("\0") if "=" in line)

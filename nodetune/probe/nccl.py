@@ -36,8 +36,8 @@ PLUGIN_FOLDERS = (
 PLUGINS = ("libnccl-net.so", "libnccl-net-ofi.so", "libnccl-net-aws-ofi.so")
 SECRETS = ("NCCL_PSK",)
 HIDDEN = "(hidden)"
-LONGEST_RAW = 5000
-MOST = 1000
+MAX_RAW = 5000
+MAX_FILES = 1000
 
 
 def collect(names, step):
@@ -51,7 +51,7 @@ def collect(names, step):
     settings.extend(extra)
     problems.extend(failed)
     node_wide = [text for path, text in problems if path != ROOT_CONF]
-    yield "settings", read.unread(node_wide[0]) if node_wide else read.value(settings[:MOST])
+    yield "settings", read.unread(node_wide[0]) if node_wide else read.value(settings[:MAX_FILES])
     step("modes of those files")
     yield "files", read.each(_files(settings, dict(problems)))
     step("libraries")
@@ -84,7 +84,7 @@ def _parsed(paths, scope, parse):
                     "value": HIDDEN if secret and value else value,
                     "file": path,
                     "line": line,
-                    "raw": "{}={}".format(name, HIDDEN) if secret else raw[:LONGEST_RAW],
+                    "raw": "{}={}".format(name, HIDDEN) if secret else raw[:MAX_RAW],
                     "scope": scope,
                 }
             )

@@ -33,9 +33,9 @@ FOLDERS = (
 DROP_INS = ("/etc/systemd", "/etc/systemd/system")
 """Folders whose folders NAME.d contain files that add to NAME."""
 PROGRAMS = "/usr/local/lib/nodetune"
-MOST_LEVELS = 4
+MAX_LEVELS = 4
 LARGEST = 65536
-MOST_FILES = 256
+MAX_FILES = 256
 
 UDEV = "/run/udev/data/n"
 CLASS = "/sys/class/net"
@@ -55,7 +55,7 @@ def collect(names, step):
 
 
 def _files():
-    return read.value({path: read.raw(path, LARGEST) for path in sorted(_candidates())[:MOST_FILES] if _regular(path)})
+    return read.value({path: read.raw(path, LARGEST) for path in sorted(_candidates())[:MAX_FILES] if _regular(path)})
 
 
 def _candidates():
@@ -69,7 +69,7 @@ def _candidates():
 
 
 def _programs():
-    return read.value({path: _digest(path) for path in list(_below(PROGRAMS, MOST_LEVELS))[:MOST_FILES]})
+    return read.value({path: _digest(path) for path in list(_below(PROGRAMS, MAX_LEVELS))[:MAX_FILES]})
 
 
 def _below(folder, levels):

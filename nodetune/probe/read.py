@@ -10,7 +10,7 @@ from nodetune.onhost import command, host_root
 ROOT = ""
 """Prefix of every path: tests use it to plant faults in their own tree."""
 
-LONGEST = 1 << 20
+MAX_BYTES = 1 << 20
 TOOL_SECONDS = 4
 PATIENCE = 1.0
 """Factor for every deadline: more than 1 if the probe has more time than usual."""
@@ -50,17 +50,17 @@ def lacks(refused):
     return "{}: {}".format(refused, host_root.missing_privilege())
 
 
-def text(path, longest=LONGEST):
+def text(path, longest=MAX_BYTES):
     """Return the content of a file without trailing blanks. Raise OSError."""
     return raw(path, longest).rstrip()
 
 
-def raw(path, longest=LONGEST):
+def raw(path, longest=MAX_BYTES):
     """Return the exact content of a file as text. Raise OSError."""
     return raw_bytes(path, longest).decode("utf-8", "backslashreplace")
 
 
-def raw_bytes(path, longest=LONGEST):
+def raw_bytes(path, longest=MAX_BYTES):
     """Return the exact content of a file. Raise OSError.
 
     Never wait on a pipe or a device, never read past `longest`.

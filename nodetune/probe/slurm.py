@@ -58,7 +58,7 @@ KEPT = (
 
 RESERVED = ("corespeccount", "cpuspeclist")
 
-MOST_GRES_LINES = 64
+MAX_GRES_LINES = 64
 MULTIPLIERS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -222,7 +222,7 @@ def gres(lines, host):
             result["gpus"] += _listed(settings)
             result["cores"] = result["cores"] or "cores" in settings
             result["types"] += [settings["type"]] if "type" in settings else []
-            if len(result["lines"]) < MOST_GRES_LINES:
+            if len(result["lines"]) < MAX_GRES_LINES:
                 file = settings.get("file") or settings.get("multiplefiles", "")
                 result["lines"].append({"file": file, "cores": settings.get("cores", "")})
     return result

@@ -12,10 +12,10 @@ import time
 from nodetune.onhost.slurm_cgroup import JOB
 from . import read, watch_host, watch_waits
 
-MOST = 512
+MAX_PROCESSES = 512
 """Processes to follow on a host."""
 
-SHORTEST = 0.05
+MIN_SECONDS = 0.05
 """Seconds from which an average has a meaning."""
 
 CONTAINER = re.compile(r"(?:docker|cri-containerd|crio|libpod|containerd)[-/](?:conmon-)?([0-9a-f]{64})")
@@ -35,7 +35,7 @@ class Processes:
         for gpu, pids in sorted(users.items()):
             for pid in pids:
                 self._gpus.setdefault(pid, []).append(gpu)
-        self._followed = {pid: Process(pid, above) for pid, above in _with_descendants(self._gpus)[:MOST]}
+        self._followed = {pid: Process(pid, above) for pid, above in _with_descendants(self._gpus)[:MAX_PROCESSES]}
         self._limits = {each.cgroup: throttled(each.cgroup) for each in self._followed.values()}
 
     def look(self):
@@ -91,7 +91,7 @@ class Process:
         """Return its averages until the last look; None if it was never visible."""
         if self._first is None:
             return None
-        looks, seconds = sum(self._doing.values()), max(self._looked - self._began, SHORTEST)
+        looks, seconds = sum(self._doing.values()), max(self._looked - self._began, MIN_SECONDS)
         ticks = watch_host.rise(self._first.ticks, self._last.ticks) or 0
         return {
             "name": self._first.name,

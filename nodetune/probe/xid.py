@@ -31,7 +31,7 @@ MEMORY_ERRORS, CONTAINED, UNCONTAINED = (48, 171, 172), 94, 95
 BURST = 60
 """Seconds in which Xid 94 or 95 decides whether a memory error was contained."""
 KINDS_OF_A_NUMBER = re.compile(LINK_5 + "|" + CAUSE)
-MOST_KINDS = 1000
+MAX_KINDS = 1000
 """Of each fact. Beyond them, a number has one kind for each severity and fate, so none is lost."""
 OF_GPUS = ("events", "fallen_off_bus", "reset_required")
 KINDS = ("nvswitch",) + OF_GPUS
@@ -134,7 +134,7 @@ def _near(times, seconds):
 
 def _count(records, key, seconds, text, **about):
     """Add an event to the record of its kind."""
-    if key not in records and len(records) >= MOST_KINDS:
+    if key not in records and len(records) >= MAX_KINDS:
         key = key[:3]
     record = records.setdefault(key, dict(about, first=seconds, count=0))
     record.update(time=seconds, text=text[:200], count=record["count"] + 1)

@@ -25,7 +25,7 @@ from nodetune.remediation.ansible.play import OnEvent, PlayOptions
 SECONDS = 900.0
 """For as many hosts as run at a time; fetching the lists of large repositories takes a minute or two."""
 
-LONGEST = 200
+MAX_LENGTH = 200
 """Signs of a package's name or version."""
 
 
@@ -81,7 +81,7 @@ def _answer(asked: Wanted, outcome: Outcome) -> Resolution:
         return replace(nothing, problem="the host returned no versions")
     driver = told.get("driver") or "" if "driver" in asked.parts else ""
     words = [driver, *given, *given.values()]
-    if not all(isinstance(word, str) and len(word) <= LONGEST for word in words):
+    if not all(isinstance(word, str) and len(word) <= MAX_LENGTH for word in words):
         return replace(nothing, problem="the host returned invalid versions")
     found = Versions(driver, given)
     try:

@@ -19,7 +19,7 @@ from nodetune.verify.model import FAILED as NOT_MEASURED
 from nodetune.verify.model import UNKNOWN
 from nodetune.verify.run import HostVerification
 
-MOST_NAMED = 8
+MAX_NAMED = 8
 
 
 def unreached(problem: UnreachableError) -> StageResult:
@@ -120,5 +120,5 @@ def unproven(verifications: Sequence[HostVerification]) -> str:
     """Return `, 3 of them without a reference: nccl all_reduce, …`: nobody knows whether these are as they should be."""
     found = [each.figure for verification in verifications for each in verification.verdicts if each.status == UNKNOWN]
     names = list(dict.fromkeys(" ".join(dict.fromkeys((each.measurement, each.metric))) for each in found))
-    more = " …" if len(names) > MOST_NAMED else ""
-    return f", {len(found)} of them without a reference: {', '.join(names[:MOST_NAMED])}{more}" if found else ""
+    more = " …" if len(names) > MAX_NAMED else ""
+    return f", {len(found)} of them without a reference: {', '.join(names[:MAX_NAMED])}{more}" if found else ""

@@ -24,7 +24,7 @@ from nodetune.remediation.runs.record import Run, recorded
 from nodetune.remote.selected_hosts import selected_hosts
 from nodetune.verify import remote
 from nodetune.verify.before_after import BeforeAfter
-from nodetune.verify.compare import FEWEST
+from nodetune.verify.compare import MIN_RUNS
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def _stages(found: Preflight, run: Run, record: Record, phase: Phase) -> tuple[d
     request, connection = found.request, found.request.connection
     work = Steps(found, run, phase)
     if request.upgrade:
-        suite = work.measured(FEWEST)
+        suite = work.measured(MIN_RUNS)
         kept = upgrade.VerifyRecord(run, suite, shlex.join(connection.words))
         around = BeforeAfter(suite, found.targets, connection, remote.measure, measuring(phase), kept)
         code = upgrade.Upgrade(work, record, around, kept, say).run(request)

@@ -39,7 +39,7 @@ from nodetune.verify.suites import SuiteRequest
 PLAY_SECONDS = 7200.0
 """For as many hosts as run at a time; DKMS builds the modules on each, which takes minutes on a slow one."""
 
-MOST_PAST_RUNS = 5
+MAX_PAST_RUNS = 5
 
 
 class Steps:
@@ -277,7 +277,7 @@ class Steps:
 def _earlier(own: Run) -> list[str]:
     """Return the earlier runs of this command, newest first."""
     others = (run for run in record.listing(own.folder.parent) if run.id != own.id)
-    return [run.id for run in others if _provisioned(run)][:MOST_PAST_RUNS]
+    return [run.id for run in others if _provisioned(run)][:MAX_PAST_RUNS]
 
 
 def _provisioned(run: Run) -> bool:

@@ -23,7 +23,7 @@ from nodetune.remediation.batches import batches
 from nodetune.remediation.runs.record import Run
 from nodetune.verify import document as verify
 from nodetune.verify.before_after import AFTER, UNCHANGED, BeforeAfter, BeforeAfterResult
-from nodetune.verify.compare import FEWEST
+from nodetune.verify.compare import MIN_RUNS
 from nodetune.verify.model import Figure
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
@@ -173,7 +173,7 @@ def _known(verification: HostVerification | None, stopped: str) -> StageResult:
     if not verification.verdicts:
         reasons = "; ".join(dict.fromkeys(each.reason for each in verification.unmeasured))
         return failed(f"nothing could be measured, so nothing was upgraded: {reasons}", INCOMPLETE)
-    return StageResult(DONE, f"{text.count(len(verification.verdicts), 'figure')}, {FEWEST} times")
+    return StageResult(DONE, f"{text.count(len(verification.verdicts), 'figure')}, {MIN_RUNS} times")
 
 
 def _judged(result: BeforeAfterResult, host: str) -> StageResult:

@@ -10,7 +10,7 @@ import pytest
 
 from nodetune.pytest_plugin.cases import REACHED, Case
 
-LONGEST_NAME = 60
+MAX_NAME_LENGTH = 60
 """Letters of a host's name in the path that pytest looks for: the file system limits a name to 255 bytes."""
 
 
@@ -67,7 +67,11 @@ def hosts(session: pytest.Session, cases: Iterable[Case], ids: Sequence[str]) ->
             raise pytest.UsageError(f"not found: {each} (all: pytest --nodetune --collect-only -q)")
     return [
         HostItems.from_parent(
-            session, name=_id(host), nodeid=_id(host), path=session.path / _id(host[:LONGEST_NAME]), cases=list(group)
+            session,
+            name=_id(host),
+            nodeid=_id(host),
+            path=session.path / _id(host[:MAX_NAME_LENGTH]),
+            cases=list(group),
         )
         for host, group in groupby(chosen, key=lambda case: case.host)
     ]

@@ -28,7 +28,7 @@ from nodetune.remediation.runs.record import Run, recorded
 from nodetune.verify import before_after, remote
 from nodetune.verify import document as verify_document
 from nodetune.verify.before_after import BeforeAfter
-from nodetune.verify.compare import FEWEST
+from nodetune.verify.compare import MIN_RUNS
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
 
@@ -83,7 +83,7 @@ class Prepared:
     @property
     def suite(self) -> SuiteRequest:
         """The measurements of --verify."""
-        return SuiteRequest(suite=self.request.suite or "quick", repeat=self.request.repeat or FEWEST)
+        return SuiteRequest(suite=self.request.suite or "quick", repeat=self.request.repeat or MIN_RUNS)
 
     @property
     def duration(self) -> str:

@@ -24,7 +24,7 @@ import yaml
 from nodetune.foundation import UserError, file_io, json_document, nodeset, paths, templates
 from nodetune.foundation import text as plain_text
 from nodetune.foundation.json_document import merge
-from nodetune.remediation import wanted
+from nodetune.remediation import expected_state
 from nodetune.remediation.ansible.inventory import DataDumper
 from nodetune.remediation.host_changes import PlannedChange
 from nodetune.remediation.host_view import FILES
@@ -72,7 +72,7 @@ def _fill(folder: Path, sets: Sequence[Set]) -> None:
 
 def _wanted(sets: Sequence[Set]) -> str:
     """Return the data of the exported test."""
-    known = {name: wanted.wanted(_changes(planned)) for name, planned, _ in sets}
+    known = {name: expected_state.wanted(_changes(planned)) for name, planned, _ in sets}
     return json_document.text({"hosts": _set_of(sets), "sets": known})
 
 

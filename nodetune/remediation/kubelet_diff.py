@@ -10,7 +10,7 @@ DRAINED = (
     "# kubectl drain NODE first: pods lose their cores. Then systemctl stop kubelet && rm -f /var/lib/kubelet/cpu_manager_state, change",
     "# the file, and systemctl start kubelet: with the old state file it does not start. lscpu -e shows the cores of the reserved CPUs.",
 )
-MOST_NUMA_NODES = 8
+MAX_NUMA_NODES = 8
 """With more, the kubelet does not start under a policy of the topology manager (before 1.31: under none of them)."""
 NEEDS = ("kubernetes.kubelet", "cpu.smt", "numa.node_count", "numa.nodes", "pci.gpus")
 
@@ -28,7 +28,7 @@ def changes(facts: FactsView) -> tuple[str, list[str]]:
     topology = settings.get("topologyManagerPolicy")
     if facts["numa.node_count"] > 1 and topology not in ("best-effort", "restricted"):
         lines += _replaced("topologyManagerPolicy", topology, "best-effort")
-        if facts["numa.node_count"] > MOST_NUMA_NODES and not settings.get("topologyManagerPolicyOptions"):
+        if facts["numa.node_count"] > MAX_NUMA_NODES and not settings.get("topologyManagerPolicyOptions"):
             nodes = int(facts["numa.node_count"])
             lines += ["+topologyManagerPolicyOptions:", f'+  max-allowable-numa-nodes: "{nodes}"']
     return kubelet["file"], [*DRAINED, *lines] if lines else []

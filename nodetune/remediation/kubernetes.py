@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from nodetune.hosts.connection_options import MOST_FORKS, ConnectionOptions
+from nodetune.hosts.connection_options import MAX_FORKS, ConnectionOptions
 from nodetune.remediation.ansible.events import Event
 from nodetune.remote.kubernetes import cordon
 from nodetune.remote.kubernetes.api import ApiError, connected
@@ -74,7 +74,7 @@ class Cordons:
         for host in hosts:
             self._heard(Event(host, task, status="started"))
         found: dict[str, Found] = {}
-        with ThreadPoolExecutor(MOST_FORKS) as threads:
+        with ThreadPoolExecutor(MAX_FORKS) as threads:
             working = {host: threads.submit(work, host) for host in hosts}
             for host, worker in working.items():
                 try:

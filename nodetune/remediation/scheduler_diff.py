@@ -39,12 +39,12 @@ def write(results: Iterable[HostResult], stream: TextIO) -> int:
     for file in sorted({file for file, _ in hosts}):
         stream.write(f"\n--- {file}\n+++ {file}\n")
         for (_, lines), names in ((hunk, names) for hunk, names in hosts.items() if hunk[0] == file):
-            folded = text.plain(nodeset.fold(names), LONGEST)
+            folded = text.plain(nodeset.fold(names), MAX_BYTES)
             stream.write(f"@@ {folded} @@\n" + "".join(f"{line.replace(HOSTS, folded)}\n" for line in lines))
     return len(hosts)
 
 
-LONGEST = 1 << 20
+MAX_BYTES = 1 << 20
 """Longest folded node set: a shortened one would mean other hosts."""
 
 

@@ -9,12 +9,12 @@ from typing import Any
 from nodetune.onhost import protocol
 from nodetune.remote.live_pool import Ended
 
-LONGEST_MESSAGE = 1 << 20
+MAX_MESSAGE_LENGTH = 1 << 20
 """Limit for a host's message to the others, as JSON. A real one has a thousandth of that."""
 
 DEEPEST_MESSAGE = 12
 LAST_NUMBER = 10_000
-LONGEST_TOPIC = 200
+MAX_TOPIC_LENGTH = 200
 TOO_LARGE = "its message to the other hosts is too large or nested too deeply"
 
 
@@ -36,7 +36,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_topic(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= LONGEST_TOPIC
+    return isinstance(value, str) and len(value) <= MAX_TOPIC_LENGTH
 
 
 def _is_bounded(data: Any) -> bool:
@@ -45,7 +45,7 @@ def _is_bounded(data: Any) -> bool:
     for _ in range(DEEPEST_MESSAGE):
         level = [part for each in level if isinstance(each, dict | list) for part in _parts(each)]
     try:
-        return not level and len(json.dumps(data)) <= LONGEST_MESSAGE
+        return not level and len(json.dumps(data)) <= MAX_MESSAGE_LENGTH
     except ValueError:  # a number of more digits than Python writes
         return False
 

@@ -20,8 +20,8 @@ from nodetune.report.sections import UNKNOWN, Commands, Line, Section
 from nodetune.report.text import host_names
 from nodetune.report.text.finding_groups import Group, grouped
 
-MOST_VARIANTS = 6
-LONGEST = 300
+MAX_VARIANTS = 6
+MAX_LENGTH = 300
 MARKUP = re.compile(r"([\\`*_\[\]<>&|~#])")
 
 
@@ -56,7 +56,7 @@ def _keeping(results: Iterable[HostResult], kept: list[HostResult]) -> Iterator[
         kept.append(replace(result, facts=None, findings=told))
 
 
-def code(text: str, longest: int = LONGEST) -> str:
+def code(text: str, longest: int = MAX_LENGTH) -> str:
     """Return a code span of one line that contains any `text`."""
     plain = " ".join(plain_text.plain(text, longest).split()) or " "
     fence = "`" * (max(map(len, re.findall("`+", plain)), default=0) + 1)
@@ -125,10 +125,10 @@ def _variants(group: Group) -> list[str]:
         ((seen(result, found), found.wanted, found.reason), result.host) for result, found in group.members
     )
     ordered = sorted(variants.items(), key=lambda item: -len(item[1]))
-    lines = [_variant(*told, hosts) for told, hosts in ordered[:MOST_VARIANTS]]
-    if len(ordered) > MOST_VARIANTS:
-        rest = [host for _, hosts in ordered[MOST_VARIANTS:] for host in hosts]
-        lines.append(f"- {len(ordered) - MOST_VARIANTS} other values on {code(nodeset.fold(rest), 160)}")
+    lines = [_variant(*told, hosts) for told, hosts in ordered[:MAX_VARIANTS]]
+    if len(ordered) > MAX_VARIANTS:
+        rest = [host for _, hosts in ordered[MAX_VARIANTS:] for host in hosts]
+        lines.append(f"- {len(ordered) - MAX_VARIANTS} other values on {code(nodeset.fold(rest), 160)}")
     return lines
 
 

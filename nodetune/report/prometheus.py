@@ -26,7 +26,7 @@ HELP = {
     "finding": "1 for each failing check of each host.",
 }
 Sample = tuple[str, Mapping[str, str], float]
-LONGEST_LABEL = 200
+MAX_LABEL_LENGTH = 200
 ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
 
 
@@ -78,7 +78,7 @@ def samples(result: HostResult, host: str, checks: Mapping[str, Check]) -> Itera
 
 def label(text: str) -> str:
     """Make the text of a label safe and short, but do not escape it yet."""
-    return plain_text.plain(text, LONGEST_LABEL)
+    return plain_text.plain(text, MAX_LABEL_LENGTH)
 
 
 def line(name: str, labels: Mapping[str, str], value: float) -> str:

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
+from nodetune.jobs.watch.model import TITLES, WatchedGpu, WatchedHost
 from nodetune.report.prometheus import Sample, label, write_samples
-from nodetune.verify.watch.model import TITLES, WatchedGpu, WatchedHost
 
 HELP = {
     "timestamp_seconds": "Time when this watch ended.",

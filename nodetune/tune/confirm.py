@@ -25,10 +25,10 @@ RUNS = LOOKS[-1][0]
 LEVEL = sum(level for _, level in LOOKS)
 """The probability that a setting without effect is accepted, for each finalist: no more than both looks together."""
 
-MORE, LEAST_MORE = 10, 4
+MORE, MIN_MORE = 10, 4
 """Further runs, as many as time is left for, of those cases alone that refuse a gain and may do so by chance."""
 
-LEAST_GAIN = 0.01
+MIN_GAIN = 0.01
 """Fraction that the objective must gain. `Case.most_loss` is what a case may lose."""
 
 SEEN = 0.05
@@ -121,14 +121,14 @@ class Confirmation:
     def clear(self) -> bool:
         """Return whether more runs would not change the decision: no gain, a certain loss, or a gain without any loss."""
         if self.refused:
-            return self.high < LEAST_GAIN or any(each.lost and each.p_worse < LOOKS[0][1] for each in self.cases)
+            return self.high < MIN_GAIN or any(each.lost and each.p_worse < LOOKS[0][1] for each in self.cases)
         return all(each.settled for each in self.cases if each.case.judged)
 
     @property
     def undecided(self) -> tuple[Case, ...]:
         """The cases that alone refuse a gain, if all of them may do so by chance."""
         lost = [each for each in self.cases if each.lost]
-        gained = self.ratio >= LEAST_GAIN and self.p <= LOOKS[-1][1]
+        gained = self.ratio >= MIN_GAIN and self.p <= LOOKS[-1][1]
         return tuple(each.case for each in lost if gained and not any(case.p_worse < LOOKS[0][1] for case in lost))
 
     @property
@@ -160,7 +160,7 @@ def confirm(trials: Trials, setting: Setting, generator: random.Random) -> Confi
             return found
         cases = trials.judged
     more = min(MORE, int(trials.left / (2 * trials.seconds))) if found.undecided else 0
-    if more < LEAST_MORE:
+    if more < MIN_MORE:
         return found
     with suppress(BudgetError):
         for _ in range(more):
@@ -235,7 +235,7 @@ def _refusal(ratio: float, p: float, results: Sequence[CaseResult], level: float
         return "; ".join(each.loss for each in lost)
     if p > level:
         return f"the gain of {100 * ratio:.1f} % is not more than noise (p = {p:.3f})"
-    return f"its gain of {100 * ratio:.1f} % is below {100 * LEAST_GAIN:.0f} %" if ratio < LEAST_GAIN else ""
+    return f"its gain of {100 * ratio:.1f} % is below {100 * MIN_GAIN:.0f} %" if ratio < MIN_GAIN else ""
 
 
 def _scores(cases: Sequence[Case], origin: Mapping[str, float], side: Sequence[Trial]) -> list[float]:

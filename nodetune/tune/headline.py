@@ -10,7 +10,7 @@ from nodetune.foundation import text
 from nodetune.tune import confirm, study
 from nodetune.tune.space import in_words
 
-MOST_CASES = 6
+MAX_CASES = 6
 ANOTHER = "-2.json"
 
 
@@ -43,12 +43,12 @@ def headline(found: Mapping[str, Any]) -> Headline:
 
 def _gained(confirmation: Mapping[str, Any]) -> bool:
     """Return whether a setting was refused only for what it may make worse."""
-    return bool(confirmation["gain"] >= confirm.LEAST_GAIN and confirmation["p"] <= confirm.LEVEL)
+    return bool(confirmation["gain"] >= confirm.MIN_GAIN and confirmation["p"] <= confirm.LEVEL)
 
 
 def _cases(cases: list[Mapping[str, Any]]) -> str:
-    named = [f"{text.plain(each['id'])} {interval(each['interval'])} %" for each in cases[:MOST_CASES]]
-    more = [f"and {len(cases) - MOST_CASES} more"] if len(cases) > MOST_CASES else []
+    named = [f"{text.plain(each['id'])} {interval(each['interval'])} %" for each in cases[:MAX_CASES]]
+    more = [f"and {len(cases) - MAX_CASES} more"] if len(cases) > MAX_CASES else []
     return ", ".join((*named, *more))
 
 

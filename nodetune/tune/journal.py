@@ -14,7 +14,7 @@ from typing import Any
 from nodetune.onhost import files
 from nodetune.tune.model import Choice, Setting, Trial
 
-LONGEST = 64 << 20
+MAX_BYTES = 64 << 20
 """Limit for the bytes that are read from a journal."""
 
 
@@ -102,7 +102,7 @@ def _opened(path: Path, *, resume: bool) -> int:
 def _read(handle: int) -> tuple[list[dict[str, Any]], list[int]]:
     """Return the complete lines and the offsets of their ends: a killed run may have left half a line."""
     with open(handle, "rb", closefd=False) as file:
-        content = file.read(LONGEST)
+        content = file.read(MAX_BYTES)
     lines: list[dict[str, Any]] = []
     ends: list[int] = []
     for line in content.splitlines(keepends=True):

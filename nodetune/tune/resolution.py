@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Collection, Sequence
 
-FEWEST = 3
+MIN_VALUES = 3
 """Degrees of freedom from which the spread of blocks is known."""
 
 SHARED = 2
@@ -23,7 +23,7 @@ def half_width(several: Collection[Sequence[float]], blocks: int, shared: int = 
     """
     known = [each for each in several if len(each) > 1]
     free = sum(len(each) - 1 for each in known)
-    if free < FEWEST:
+    if free < MIN_VALUES:
         return math.inf
     apart = sum((value - statistics.fmean(each)) ** 2 for each in known for value in each)
     return _student(free / shared) * math.sqrt(apart / free / blocks)

@@ -13,22 +13,22 @@ from nodetune.tune.model import DEFAULT, Bench, Case, Setting, objective
 from nodetune.tune.trials import BudgetError, Trials
 
 PHASE = "screening"
-MOST_LEFT = 3
+MAX_SURVIVORS = 3
 """Number of settings that is not halved further but measured for the remaining rounds."""
 
-FEWEST_FOR_NOISE = 12
+MIN_RUNS_FOR_NOISE = 12
 """Number of gains from which a case's noise is known: of fewer, one can be far off by chance."""
 
 EQUAL = 0.005
 """Settings whose gains differ by less, or by less than a standard error, are equally good: the simplest is used."""
 
-MOST_SIMPLER = 3
+MAX_SIMPLER = 3
 """Number of simpler settings that are compared with the best again."""
 
 SURELY = 3.0
 """Standard errors."""
 
-MOST_TO_EXCLUDE = 6
+MAX_TO_EXCLUDE = 6
 """Number of rounds that exclude gains and resolve cases where nothing looks better: less than a confirmation, which could not do more."""
 
 
@@ -36,7 +36,7 @@ def expected(bench: Bench) -> int:
     """Return the approximate maximum number of trials for screening all settings."""
     most = 2**space.BEST_TO_COMBINE - space.BEST_TO_COMBINE
     combined = 0 if space.enumerated(bench.parameters) else _rounds(bench, most)
-    return _rounds(bench, len(space.first(bench))) + combined + bench.rounds * _with_controls(bench, 1 + MOST_SIMPLER)
+    return _rounds(bench, len(space.first(bench))) + combined + bench.rounds * _with_controls(bench, 1 + MAX_SIMPLER)
 
 
 def _rounds(bench: Bench, arms: int) -> int:
@@ -44,9 +44,9 @@ def _rounds(bench: Bench, arms: int) -> int:
     made = 0
     for number in range(1, 99):
         made += _with_controls(bench, arms)
-        if arms <= MOST_LEFT and number >= bench.rounds:
+        if arms <= MAX_SURVIVORS and number >= bench.rounds:
             break
-        arms = (arms + 1) // 2 if arms > MOST_LEFT else arms
+        arms = (arms + 1) // 2 if arms > MAX_SURVIVORS else arms
     return made
 
 
@@ -79,11 +79,11 @@ class Screening:
     def _left_open(self, arms: Sequence[Setting]) -> list[Setting]:
         """Return the arms that may gain enough, after rounds that exclude a gain or resolve the cases, where none looks good."""
         open_ = self.open(arms)
-        for _ in range(MOST_TO_EXCLUDE):
+        for _ in range(MAX_TO_EXCLUDE):
             fits = self._trials.left >= 2 * confirm.LOOKS[0][0] * self._trials.seconds
-            if fits and any(self.score(each) > confirm.LEAST_GAIN for each in open_):
+            if fits and any(self.score(each) > confirm.MIN_GAIN for each in open_):
                 break
-            best = open_ or (self._ranked(arms or list(self.seen))[:MOST_LEFT] if self._unresolved else [])
+            best = open_ or (self._ranked(arms or list(self.seen))[:MAX_SURVIVORS] if self._unresolved else [])
             if not best or not self._round(best, reserve=0, cases=self._counting):
                 break
             open_ = self.open(arms)
@@ -103,7 +103,7 @@ class Screening:
     def open(self, arms: Iterable[Setting]) -> list[Setting]:
         """Return the arms whose gain is not excluded: neither by the interval of their blocks nor by harm."""
         kept = [each for each in arms if each not in self._trials.dropped and not self._harms(each)]
-        return [each for each in kept if self._high(each) > confirm.LEAST_GAIN]
+        return [each for each in kept if self._high(each) > confirm.MIN_GAIN]
 
     @property
     def tried(self) -> bool:
@@ -134,7 +134,7 @@ class Screening:
         }
 
     def _may_gain(self, setting: Setting) -> bool:
-        return self.score(setting) + SURELY * self._error(setting) > confirm.LEAST_GAIN
+        return self.score(setting) + SURELY * self._error(setting) > confirm.MIN_GAIN
 
     def _simplest_first(self, ranking: Sequence[Setting]) -> list[Setting]:
         """Return the settings better than the default; of those as good as the best, the simplest first."""
@@ -155,7 +155,7 @@ class Screening:
             if space.is_simpler(bench, each, best)
             and self.score(each) > self.score(best) - max(EQUAL, SURELY * self._error(each))
         ]
-        return sorted(known, key=lambda setting: space.simplicity(bench, setting))[:MOST_SIMPLER]
+        return sorted(known, key=lambda setting: space.simplicity(bench, setting))[:MAX_SIMPLER]
 
     def _error(self, setting: Setting) -> float:
         """Return the standard error of a score from the spread of the blocks of each setting.
@@ -179,7 +179,7 @@ class Screening:
         return [words for words in (self._best_harmful(accepted), self._best_elsewhere(accepted)) if words]
 
     def _best_harmful(self, accepted: Setting) -> str:
-        least = self.score(accepted) + EQUAL if accepted in self.seen else confirm.LEAST_GAIN
+        least = self.score(accepted) + EQUAL if accepted in self.seen else confirm.MIN_GAIN
         kept = [each for each in self.seen if each not in self._trials.dropped and self._harms(each)]
         ranking = self._simplest_first(sorted(kept, key=self.score, reverse=True))
         if not ranking or self.score(ranking[0]) < least:
@@ -197,7 +197,7 @@ class Screening:
             return statistics.fmean(self._median(setting, case) for case in watched)
 
         best = max(self.seen, key=gain, default=None) if watched else None
-        if best is None or best == accepted or gain(best) < confirm.LEAST_GAIN:
+        if best is None or best == accepted or gain(best) < confirm.MIN_GAIN:
             return ""
         cases = self._trials.cases
         worse = [case for case in cases if self._surely(case.id, best) < -case.most_loss]
@@ -227,16 +227,16 @@ class Screening:
             rounds += 1
             arms = self._ranked(arms)
             may_win = self._may_win(arms)
-            if len(arms) > MOST_LEFT:
+            if len(arms) > MAX_SURVIVORS:
                 arms = arms[: (len(arms) + 1) // 2]
-            if len(may_win) < 2 or (len(arms) <= MOST_LEFT and rounds >= self._trials.bench.rounds):
+            if len(may_win) < 2 or (len(arms) <= MAX_SURVIVORS and rounds >= self._trials.bench.rounds):
                 break
             arms = [each for each in arms if each in may_win]
         return self._ranked(arms)
 
     def _may_win(self, ranking: Sequence[Setting]) -> list[Setting]:
         """Return the arms that may gain enough and are not surely behind the best; without a noise to go by, all of them."""
-        if sum(map(len, self.seen.values())) < FEWEST_FOR_NOISE or not ranking:
+        if sum(map(len, self.seen.values())) < MIN_RUNS_FOR_NOISE or not ranking:
             return list(ranking)
         best = self.score(ranking[0]) - SURELY * self._error(ranking[0])
         return [
@@ -282,7 +282,7 @@ class Screening:
 
     def _harms(self, setting: Setting) -> bool:
         """Return whether a setting certainly makes a case worse than allowed: confirmation would refuse it."""
-        if sum(map(len, self.seen.values())) < FEWEST_FOR_NOISE:
+        if sum(map(len, self.seen.values())) < MIN_RUNS_FOR_NOISE:
             return False  # the confirmation says it
         return bool(self._harmed(setting))
 

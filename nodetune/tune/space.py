@@ -10,10 +10,10 @@ from typing import Any
 from nodetune.foundation import text
 from nodetune.tune.model import DEFAULT, Bench, Choice, Parameter, Setting
 
-MOST = 40
+MAX_SETTINGS = 40
 """Up to this many combinations, all are tried. Beyond, each value is tried alone, then the best are combined."""
 
-LONGEST = 100
+MAX_LENGTH = 100
 """Characters of a value that are shown."""
 
 BEST_TO_COMBINE = 3
@@ -22,7 +22,7 @@ BEST_TO_COMBINE = 3
 
 def enumerated(parameters: Iterable[Parameter]) -> bool:
     """Return whether the whole space is tried."""
-    return prod(len(each.choices) + 1 for each in parameters) - 1 <= MOST
+    return prod(len(each.choices) + 1 for each in parameters) - 1 <= MAX_SETTINGS
 
 
 def first(bench: Bench) -> list[Setting]:
@@ -84,5 +84,6 @@ def _places(bench: Bench) -> dict[tuple[str, Choice], int]:
 def in_words(setting: Mapping[str, Any]) -> str:
     """Return NAME=VALUE for each value, or `the default`."""
     return (
-        " ".join(f"{text.plain(name)}={text.plain(value, LONGEST)}" for name, value in setting.items()) or "the default"
+        " ".join(f"{text.plain(name)}={text.plain(value, MAX_LENGTH)}" for name, value in setting.items())
+        or "the default"
     )

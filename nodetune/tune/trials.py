@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from nodetune.tune.model import DEFAULT, Bench, BenchError, Case, Setting, Trial
 
-MOST_DISTURBED = 3
+MAX_DISTURBED = 3
 """Number of times that a disturbed trial is repeated."""
 
-LEAST, MOST = 1e-9, 1e15
+MIN_FIGURE, MAX_FIGURE = 1e-9, 1e15
 """The range of plausible values, in any unit. Other values from a host are not measurements."""
 
-MOST_FAILED = 1
+MAX_FAILED = 1
 """Number of times that a failed trial is repeated: a single broken connection says nothing about a setting."""
 
 STUCK = 3
@@ -96,10 +96,10 @@ class Trials:
             if trial.counts:
                 return trial
             disturbed, failed = disturbed + bool(trial.disturbed), failed + bool(trial.failed)
-            if disturbed > MOST_DISTURBED:
+            if disturbed > MAX_DISTURBED:
                 raise DisturbedError(trial.disturbed)
             stuck = trial.seconds > STUCK * usual > 0
-            if trial.banned or failed > MOST_FAILED or (trial.failed and stuck and setting != DEFAULT):
+            if trial.banned or failed > MAX_FAILED or (trial.failed and stuck and setting != DEFAULT):
                 self._drop(setting, trial)
                 return None
 
@@ -138,5 +138,5 @@ def gain(case: Case, before: float, after: float) -> float:
 
 def _sound(trial: Trial, cases: Sequence[Case]) -> Trial:
     """Return the trial, as failed if a value is missing or implausible."""
-    bad = [case.id for case in cases if not LEAST <= trial.values.get(case.id, 0.0) <= MOST]
+    bad = [case.id for case in cases if not MIN_FIGURE <= trial.values.get(case.id, 0.0) <= MAX_FIGURE]
     return replace(trial, failed=f"no value for {', '.join(bad)}") if trial.counts and bad else trial

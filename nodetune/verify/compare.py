@@ -23,7 +23,7 @@ from nodetune.verify.model import Figure
 LEVEL = 0.01
 """The probability of a false alarm for each compared figure."""
 
-FEWEST = 5
+MIN_RUNS = 5
 """Runs on each side. With four, the test cannot find anything at this level (1 of 35 orders)."""
 
 BETTER, WORSE, SAME, UNSURE = "better", "worse", "no change", "too few runs"
@@ -68,7 +68,7 @@ def _change(before: Figure, after: Figure) -> FigureChange:
     early, late = before.by_run, after.by_run
     if before.disturbance or after.disturbance:
         return FigureChange(before, after, UNSURE, change)
-    if min(len(early), len(late)) < FEWEST or min(*early, *late) <= 0:
+    if min(len(early), len(late)) < MIN_RUNS or min(*early, *late) <= 0:
         return FigureChange(before, after, UNSURE, change)
     found = rank_statistics.shift([math.log(value) for value in early], [math.log(value) for value in late], LEVEL)
     if found is None:

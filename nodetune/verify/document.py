@@ -10,7 +10,7 @@ from typing import Any
 
 from nodetune.foundation import UserError, text
 from nodetune.foundation.json_document import head
-from nodetune.verify import baseline, diagnosis, figures, worth
+from nodetune.verify import baseline, diagnosis, efficiency, figures
 from nodetune.verify.compare import LEVEL, FigureChange
 from nodetune.verify.model import (
     PASS,
@@ -76,7 +76,7 @@ def _host(verification: HostVerification, asked: str, wanted: SuiteRequest, gpu_
         "findings": [_finding(each) for each in verification.findings],
         "notes": list(verification.notes),
         "others": {name: list(each) for name, each in verification.others.items()},
-        "worth": worth.document(verification.verdicts, gpu_hour),
+        "worth": efficiency.document(verification.verdicts, gpu_hour),
     }
 
 

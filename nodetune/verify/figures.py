@@ -11,10 +11,10 @@ from nodetune.verify import catalogue
 from nodetune.verify.catalogue import takes_two_hosts
 from nodetune.verify.model import FAILED, SKIP, Figure, Unmeasured
 
-MOST_SAMPLES = 10_000
+MAX_SAMPLES = 10_000
 DEEPEST = 4
 LARGEST = 1e15
-MOST_ABOUT = 1e20
+MAX_CONDITION = 1e20
 BETTER = ("higher", "lower")
 
 
@@ -60,7 +60,7 @@ def _text(record: Mapping[str, Any], key: str) -> str:
 
 def _numbers(found: Any) -> list[float]:
     """Return the numbers if all are valid samples (not negative, no overflow in a sum), else nothing."""
-    if not isinstance(found, list) or len(found) > MOST_SAMPLES:
+    if not isinstance(found, list) or len(found) > MAX_SAMPLES:
         return []
     if not all(type(each) in (int, float) and 0 <= each < LARGEST for each in found):
         return []
@@ -76,7 +76,7 @@ def safe(found: Any, depth: int = 0) -> Any:
     if found is None or isinstance(found, bool):
         return found
     if isinstance(found, int | float):
-        return found if abs(found) < MOST_ABOUT else None  # a whole number may be one that no float can hold
+        return found if abs(found) < MAX_CONDITION else None  # a whole number may be one that no float can hold
     return text.plain(found)
 
 

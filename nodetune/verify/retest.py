@@ -14,7 +14,7 @@ from nodetune.verify.suites import Item
 OTHER_PARTNERS = 2
 """A pair of GPUs is measured again along with this many other pairs of each of its two."""
 
-MOST_MEETING = 6
+MAX_RETESTED = 6
 """Limit for hosts of slow pairs: more would exceed the deadline, and the fault is then not a single part."""
 
 
@@ -59,7 +59,7 @@ def meeting(short: Iterable[Verdict], hosts: Iterable[str]) -> list[str]:
     named = [
         host for each in short if takes_two_hosts(each.figure.measurement) for host in hosts_of(each.figure.subject)
     ]
-    wanted = list(dict.fromkeys(host for host in named if host in known))[:MOST_MEETING]
+    wanted = list(dict.fromkeys(host for host in named if host in known))[:MAX_RETESTED]
     others = [host for host in known if host not in wanted]
     return [*wanted, *others[:OTHER_PARTNERS]] if wanted else []
 

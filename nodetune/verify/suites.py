@@ -18,7 +18,7 @@ ROUNDS = 2
 
 LOAD = "gpu_load"
 STORAGE = "disk_hosts"
-SHORTEST_LOAD, LONGEST_LOAD = 10, 86_400
+MIN_LOAD_SECONDS, MAX_LOAD_SECONDS = 10, 86_400
 LOAD_GRACE = 60
 """Seconds beyond the load itself, for its preparation and its end."""
 
@@ -50,7 +50,7 @@ class SuiteRequest:
     nccl_tests: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     repeat: int = limited(1, 1, 100)
-    load_seconds: int | None = limited(None, SHORTEST_LOAD, LONGEST_LOAD)
+    load_seconds: int | None = limited(None, MIN_LOAD_SECONDS, MAX_LOAD_SECONDS)
     demand: int | None = limited(None, 1, 1_000_000)
     require: tuple[str, ...] = ()
 

@@ -12,13 +12,13 @@ import select
 import signal
 import sys
 
-MOST_BYTES = 16 << 20
+MAX_BYTES = 16 << 20
 """Real results of a module, including old files of the host, are a tenth of it."""
 
-MOST_ERRORS = 256 << 10
+MAX_ERRORS = 256 << 10
 """Ansible makes many copies of errors."""
 
-MOST_VALUES = 500000
+MAX_VALUES = 500000
 """Limit for values in its JSON: an empty list takes two bytes of text but thirty times as many in memory."""
 
 CHUNK = 1 << 16
@@ -83,7 +83,7 @@ class Relay:
         to = self._pipes[read]
         self._size[to] += len(data)
         self._values += data.count(b",") + data.count(b"[") + data.count(b"{")
-        if self._size[1] > MOST_BYTES or self._size[2] > MOST_ERRORS or self._values > MOST_VALUES:
+        if self._size[1] > MAX_BYTES or self._size[2] > MAX_ERRORS or self._values > MAX_VALUES:
             raise TooMuchError
         put(to, data)
 

@@ -14,7 +14,7 @@ import bounded
 
 from nodetune.foundation import UserError
 from nodetune.hosts.target import UnreachableError
-from nodetune.remote.kubernetes import host_pod
+from nodetune.remote.kubernetes import fix_pod
 
 DOCUMENTATION = """
 name: nodetune_pod
@@ -29,7 +29,7 @@ options:
   seconds: {description: Seconds after which the pod ends itself., type: float, vars: [{name: nodetune_pod_seconds}], required: true}
   session_seconds: {description: Seconds of a session with the pod., type: float, vars: [{name: nodetune_pod_session_seconds}], required: true}
 """
-MOST = (bounded.MOST_BYTES, bounded.MOST_ERRORS, bounded.MOST_VALUES)
+LIMITS = (bounded.MAX_BYTES, bounded.MAX_ERRORS, bounded.MAX_VALUES)
 
 
 class Connection(ConnectionBase):
@@ -41,9 +41,9 @@ class Connection(ConnectionBase):
 
     def _connect(self):
         if not self._connected:
-            names = (each.name for each in dataclasses.fields(host_pod.HostPod))
-            wanted = host_pod.HostPod(**{name: self.get_option(name) for name in names})
-            self._shell_there = self._told(host_pod.shell, wanted, MOST)
+            names = (each.name for each in dataclasses.fields(fix_pod.HostPod))
+            wanted = fix_pod.HostPod(**{name: self.get_option(name) for name in names})
+            self._shell_there = self._told(fix_pod.shell, wanted, LIMITS)
             self._connected = True
         return self
 

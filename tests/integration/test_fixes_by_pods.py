@@ -15,7 +15,7 @@ from contextlib import suppress
 import pytest
 
 from nodetune.hosts.target import UnreachableError
-from nodetune.remote.kubernetes import api, cordon, host_pod
+from nodetune.remote.kubernetes import api, cordon, fix_pod
 from tests.integration.test_audit_by_pods import CONFIG, IMAGE, Lab
 
 NODE = os.environ.get("NODETUNE_TEST_NODE")
@@ -29,7 +29,7 @@ pytestmark = [
     ),
 ]
 
-MOST = (1 << 20, 1 << 16, 100_000)
+LIMITS = (1 << 20, 1 << 16, 100_000)
 FILE = "/etc/sysctl.d/zz-nodetune.conf"
 SITE = """
 add:
@@ -58,8 +58,8 @@ class Node(Lab):
         (folder / "site.yml").write_text(SITE.format(wanted=int(self.before) + 1))
 
     def open(self):
-        wanted = host_pod.HostPod(NODE, "nodetune-fix-of-a-test", IMAGE, self.namespace, None, 900.0)
-        self.shell = host_pod.shell(wanted, MOST)
+        wanted = fix_pod.HostPod(NODE, "nodetune-fix-of-a-test", IMAGE, self.namespace, None, 900.0)
+        self.shell = fix_pod.shell(wanted, LIMITS)
 
     def on_host(self, command):
         code, out, errors = self.shell.run(command)
@@ -197,7 +197,7 @@ def test_a_pod_that_must_end_lets_its_command_end_first(node):
 def test_a_command_outlives_the_session_that_started_it(node):
     """The first session is cut off after a second; the result is that of the whole command."""
     opened, cut = [], threading.Event()
-    real = host_pod.HostShell._opened
+    real = fix_pod.HostShell._opened
 
     def watched(shell, deadline):
         channels, connection = real(shell, deadline)

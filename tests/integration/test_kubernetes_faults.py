@@ -77,7 +77,7 @@ def test_a_node_that_was_deleted_gets_its_condition_once_it_is_back(cluster, tmp
         (tmp_path / "result").mkdir()
         code = (
             "import sys; from nodetune.guard.node import main, report; "
-            f"report.TOKENS = {str(tmp_path / name)!r}; report.JITTER_SECONDS = report.RETRY_SECONDS = report.LONGEST_RETRY = 1.0; "
+            f"report.TOKENS = {str(tmp_path / name)!r}; report.JITTER_SECONDS = report.RETRY_SECONDS = report.MAX_RETRY_SECONDS = 1.0; "
             "report.HEARTBEAT_SECONDS = 5.0; "
             f"sys.exit(main.main(['report', '--result', {str(tmp_path / 'result')!r}, '--enforce', 'all']))"
         )

@@ -26,7 +26,7 @@ from nodetune.provision import STAGES
 from nodetune.provision import lock as locks
 from nodetune.remediation.ansible import runner
 from nodetune.verify import remote
-from nodetune.verify.compare import FEWEST
+from nodetune.verify.compare import MIN_RUNS
 from tests.support import provisioning
 from tests.support import verify_records as records
 from tests.support.documents import valid
@@ -472,7 +472,7 @@ def test_an_upgrade_measures_each_host_before_and_after(old):
 
 
 def test_a_slower_upgrade_is_rolled_back_and_ends_the_run(old):
-    old.figures["gpu1"] = [*[records.whole()] * FEWEST, *[SLOW] * 2 * FEWEST, *[records.whole()] * FEWEST]
+    old.figures["gpu1"] = [*[records.whole()] * MIN_RUNS, *[SLOW] * 2 * MIN_RUNS, *[records.whole()] * MIN_RUNS]
     told = old("--upgrade", "--drain", "slurm", code=TOO_SLOW)
     assert states(told)["after"] == "failed"
     assert "memory local node0" in message(told, "after")

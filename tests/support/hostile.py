@@ -114,7 +114,7 @@ def result(rng):
     return found
 
 
-MOST_KIB = 500_000
+MAX_KIB = 500_000
 ESCAPES = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u200b\ufeff]")
 """What no text for people holds."""
 
@@ -144,7 +144,7 @@ class Done:
         """Hold that it ended well, in bounds, and passed on nothing that a terminal or a shell would act on."""
         assert "Traceback" not in self.told, self.told[-3000:]
         assert self.code in codes, (self.code, self.told[-500:])
-        assert self.kib < MOST_KIB
+        assert self.kib < MAX_KIB
         assert not ESCAPES.search(self.text + self.told)
         assert list(self.folder.rglob("planted")) == []
         return self

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nodetune.api.model import HostResult
 from nodetune.facts import document
-from nodetune.verify.watch import hosts
+from nodetune.jobs.watch import hosts
 
 FOLDER = Path(__file__).parents[1] / "data" / "recordings" / "watch"
 MACHINES = ("h100-x2", "h200-x2")

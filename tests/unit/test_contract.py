@@ -31,7 +31,7 @@ LAYERS = [
     {"tune"},
     {"guard"},
     {"remediation"},
-    {"verify"},
+    {"jobs", "verify"},
     {"audit"},
     {"config"},
     {"checks"},

@@ -73,14 +73,14 @@ def test_what_the_tutorial_shows_is_what_nodetune_prints(words, shown, tmp_path)
     assert [line for line in shown if line and line not in printed] == []
 
 
-MOST_WORDS = 25_000
+MAX_WORDS = 25_000
 """For readers: the README and the pages that people write, without those about the project (docs/project) and generated ones."""
 
 
 def test_readers_get_at_most_25_000_words():
     words = {name(page): len(page.read_text("utf-8").split()) for page in READERS}
     assert "README.md" in words
-    assert sum(words.values()) <= MOST_WORDS, sorted(words.items(), key=lambda each: -each[1])
+    assert sum(words.values()) <= MAX_WORDS, sorted(words.items(), key=lambda each: -each[1])
 
 
 def entries(nav):

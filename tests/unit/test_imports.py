@@ -20,7 +20,7 @@ finally:
 """
 TO_HOSTS = ("nodetune.remote", "nodetune.hosts.inventory", "paramiko", "ansible", "ansible_runner")
 FORMATS = ("html", "junit", "markdown", "prometheus", "lines")
-MOST = 58
+MAX_MODULES = 58
 """Modules of nodetune that judging one saved file may import, without the checks."""
 
 
@@ -86,7 +86,7 @@ def test_judging_one_saved_file_imports_few_modules(tmp_path):
     modules = below(["nodetune"], imported(tmp_path, "audit", "--facts", "h200-x4"))
     judging = [each for each in modules if not each.startswith("nodetune.checks.")]
     assert "nodetune.audit.evaluate" in judging
-    assert len(judging) <= MOST + 1, "nodetune itself, and its modules"
+    assert len(judging) <= MAX_MODULES + 1, "nodetune itself, and its modules"
 
 
 @pytest.mark.parametrize("wanted", FORMATS)

@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from nodetune.api.model import FleetFinding
-from nodetune.audit.fleet.consensus import FEWEST, Common, Odd, Pool
+from nodetune.audit.fleet.consensus import MIN_HOSTS, Common, Odd, Pool
 from nodetune.audit.fleet.outliers import Bounds
 from nodetune.checks.fleet_comparisons import Comparison
 from nodetune.foundation import text as plain_text
 
-MOST_VALUES = 4
-LONGEST = 4000
+MAX_VALUES = 4
+MAX_LENGTH = 4000
 
 
 def finding(
     comparison: Comparison, status: str, group: str, observed: str = "", wanted: str = "", reason: str = ""
 ) -> FleetFinding:
     """Make a finding of a comparison. Its texts contain data from hosts, so their length is limited."""
-    observed, wanted, reason = (plain_text.plain(text, LONGEST) for text in (observed, wanted, reason))
+    observed, wanted, reason = (plain_text.plain(text, MAX_LENGTH) for text in (observed, wanted, reason))
     words = (comparison.title, observed, wanted, reason)
     manual = comparison.next if status == "fail" else ""
     return FleetFinding(
@@ -41,7 +41,7 @@ def skipped(comparison: Comparison, group: str, reason: str) -> FleetFinding:
 def too_few(comparison: Comparison, group: str, hosts: int) -> FleetFinding:
     """Make the finding for a group that is too small for a majority."""
     count = plain_text.count(hosts, "host")
-    return skipped(comparison, group, f"{count} ({group}): a comparison needs at least {FEWEST}")
+    return skipped(comparison, group, f"{count} ({group}): a comparison needs at least {MIN_HOSTS}")
 
 
 def odd(
@@ -68,8 +68,8 @@ def undecided(
     """Make the finding for a host of a group without a majority: no host is the odd one."""
     spread = next(pools[pool] for pool in found.pools)
     values = spread.hosts.most_common()
-    counted = ", ".join(f"{count} have {text}" for text, count in values[:MOST_VALUES])
-    rest = f", and {len(values) - MOST_VALUES} other values" if len(values) > MOST_VALUES else ""
+    counted = ", ".join(f"{count} have {text}" for text, count in values[:MAX_VALUES])
+    rest = f", and {len(values) - MAX_VALUES} other values" if len(values) > MAX_VALUES else ""
     reason = f"no majority among {spread.having} hosts ({group}): {counted}{rest}"
     subjects = _subjects(found)
     made = finding(

@@ -11,7 +11,7 @@ from nodetune.checks import fleet_metrics
 from nodetune.checks.fleet_comparisons import Comparison
 from nodetune.foundation import text as plain_text
 
-LONGEST = 200
+MAX_LENGTH = 200
 NOTHING = Absent("nothing of this kind on this host")
 
 
@@ -114,7 +114,7 @@ def _texts(comparison: Comparison, found: Any) -> Iterator[tuple[str, str, str]]
         value = record.get(name) if name else found
         if value is not None:
             shown = len(value) if comparison.count and isinstance(value, list | dict) else value
-            text = plain_text.plain(plain_text.value(shown, comparison.unit), LONGEST) or comparison.empty
+            text = plain_text.plain(plain_text.value(shown, comparison.unit), MAX_LENGTH) or comparison.empty
             yield name if len(comparison.fields) > 1 else "", text, kind
 
 

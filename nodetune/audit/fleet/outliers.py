@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from nodetune.foundation import stats
 
 DEVIATIONS = 6.0
-MOST = 0.25
-FEWEST = 4
+MAX_SHARE = 0.25
+MIN_HOSTS = 4
 
 
 @dataclass(frozen=True)
@@ -37,5 +37,5 @@ def bounds(values: Sequence[float], least: float, times: float, below: bool) -> 
     distance = max(least, spread * DEVIATIONS, abs(middle) * (times - 1))
     found = Bounds(middle, middle - distance if below else EVERYTHING[0], middle + distance)
     outside = sum(not found.low <= each <= found.high for each in values)
-    few = len(values) < FEWEST or outside > len(values) * MOST
+    few = len(values) < MIN_HOSTS or outside > len(values) * MAX_SHARE
     return Bounds(middle, *EVERYTHING) if few else found

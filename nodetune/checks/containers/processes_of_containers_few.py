@@ -16,7 +16,7 @@ from __future__ import annotations
 from nodetune.api import CONTAINERS, GPU_ON_PCI, Absent, Check, Empty, FactsView, engine_conf
 
 PODMANS_DEFAULT = 2048
-FEWEST = 16384
+MIN_PROCESSES = 16384
 
 
 def observe(facts: FactsView) -> dict[str, str] | Absent:
@@ -39,7 +39,7 @@ def _podman(facts: FactsView) -> int | None:
 
 def _few(limit: int) -> str:
     """Format a limit that is too low; 0 and less are no limit."""
-    return f"{limit} processes" if 0 < limit < FEWEST else ""
+    return f"{limit} processes" if 0 < limit < MIN_PROCESSES else ""
 
 
 CHECK = Check(

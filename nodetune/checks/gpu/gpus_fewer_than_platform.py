@@ -24,7 +24,7 @@ from nodetune.checks.shared.pci_devices import physical_gpus
 BOARD, TRAY = 8, 4
 WHOLE_SETS = {("22a3", 4): 8, ("1af1", 6): 8, ("1af1", 12): 16, ("1ac2", 6): 8, ("1ac2", 12): 16}
 """(Model of the NVSwitches, how many) → GPUs: HGX H100 and H200, A100, V100."""
-MOST_SWITCHES = 6
+MAX_SWITCHES = 6
 """NVSwitches of one board."""
 
 
@@ -44,7 +44,7 @@ def _of_board(facts: FactsView, devices: dict[str, Any], have: int) -> int:
     if facts["host.virtual"]:
         return WHOLE_SETS.get((switches[0].get("device"), len(switches)), 0) if switches and have else 0
     if switches:
-        return BOARD * -(-len(switches) // MOST_SWITCHES)
+        return BOARD * -(-len(switches) // MAX_SWITCHES)
     return _of_model(facts, have)
 
 

@@ -10,7 +10,7 @@ from nodetune.checks.shared.nccl_table import About, release, since, table, vari
 from nodetune.foundation.text import alike
 
 ENGINES = ("service docker", "service containerd", "service kubelet", "service crio")
-LONGEST_NAME = 100  # longer names are cut before comparison: no administrator writes them
+MAX_NAME_LENGTH = 100  # longer names are cut before comparison: no administrator writes them
 
 
 def unknown(settings: Sequence[Setting]) -> Problems:
@@ -33,7 +33,7 @@ def _unknown(name: str) -> str:
 def _unread(name: str) -> str:
     """Return the problem of a name in no table. Without NCCL's own prefix it must be close to a name in the table."""
     own = name.startswith("NCCL_") and not _of_others(name)
-    near = alike(name[:LONGEST_NAME], variables(), 1, 0.8 if own else 0.93)
+    near = alike(name[:MAX_NAME_LENGTH], variables(), 1, 0.8 if own else 0.93)
     if not own and not (near and name.startswith(("OFI_NCCL_", "SHARP_"))):
         return ""
     hint = f": did you mean {near[0]}?" if near else ""

@@ -11,7 +11,7 @@ from nodetune.checks.shared.nccl_reading import lists, number
 from nodetune.checks.shared.nccl_settings import EVALUATED, Problems, Setting, effective, problems, subject
 from nodetune.checks.shared.nccl_table import About, table, variables
 
-MOST_SOCKETS = 64
+MAX_SOCKETS = 64
 _SUFFIX = re.compile(r"(\d+)\s*([kmg])i?b?", re.IGNORECASE)
 _SHIFT = {"k": 10, "m": 20, "g": 30}
 _READ_BY_C = ("nccl", "nccl-rdma-sharp-plugins")
@@ -41,8 +41,8 @@ def _too_many_sockets(settings: Sequence[Setting]) -> Problems:
     if threads is None or each is None:
         return {}
     sockets = number(threads["value"])[0] * number(each["value"])[0]
-    text = f"multiplied by NCCL_SOCKET_NTHREADS this is {sockets} sockets: at most {MOST_SOCKETS}"
-    return {subject(each): text} if sockets > MOST_SOCKETS else {}
+    text = f"multiplied by NCCL_SOCKET_NTHREADS this is {sockets} sockets: at most {MAX_SOCKETS}"
+    return {subject(each): text} if sockets > MAX_SOCKETS else {}
 
 
 # -- numbers -------------------------------------------------------------------------------------------------------------

@@ -18,11 +18,11 @@ from nodetune.checks.shared.rdma_ports import ROCE_MTU, Ports, for_gpus
 from nodetune.checks.shared.rdma_ports import groups as same_ports
 from nodetune.foundation.stats import agreed
 
-MOST_NAMED = 8
+MAX_NAMED = 8
 """MTUs of one subnet."""
 
 PAIR = 2
-MOST_UNLIKE = 3
+MAX_UNLIKE = 3
 """Links of one kind without an odd one."""
 
 
@@ -36,7 +36,7 @@ def observe(facts: FactsView) -> dict[str, str]:
     for group in subnets:
         mtus = sorted({link["mtu"] for link in group.values()})
         if len(mtus) > 1:
-            seen = " and ".join(map(str, mtus[:MOST_NAMED]))
+            seen = " and ".join(map(str, mtus[:MAX_NAMED]))
             problems.update({name: f"MTU {link['mtu']}, its subnet has {seen}" for name, link in group.items()})
     peers, addressed = data_links(facts), set().union(*subnets)
     for group in groups(peers, "driver", "speed_mbps", "master"):
@@ -66,7 +66,7 @@ def _fabric(links: Links, names: set[str], ports: Ports) -> list[Links]:
 def _unlike(group: Links) -> dict[str, str]:
     """Return all of two or three links with unlike MTUs: too few to say which one is wrong."""
     mtus = {link["mtu"] for link in group.values()}
-    if len(group) > MOST_UNLIKE or len(mtus) < 2:
+    if len(group) > MAX_UNLIKE or len(mtus) < 2:
         return {}
     told = {name: [f"{other} has {link['mtu']}" for other, link in group.items() if other != name] for name in group}
     return {name: f"MTU {group[name]['mtu']}, {' and '.join(others)}" for name, others in told.items()}

@@ -24,7 +24,7 @@ LIMITS = {
     "implied_nak_seq_err": 1e-5,
 }
 """Counter → errors per packet. Receivers that are not ready (RNR) are a sign of load before they are a fault."""
-FEWEST = 1000
+MIN_ERRORS = 1000
 
 
 def observe(facts: FactsView) -> dict[str, str]:
@@ -35,7 +35,7 @@ def observe(facts: FactsView) -> dict[str, str]:
 
 def _errors(counted: dict[str, Any]) -> str:
     packets = counted.get("port_rcv_packets", 0) + counted.get("port_xmit_packets", 0)
-    bad = [name for name, limit in LIMITS.items() if counted.get(name, 0) > max(FEWEST, limit * packets)]
+    bad = [name for name, limit in LIMITS.items() if counted.get(name, 0) > max(MIN_ERRORS, limit * packets)]
     return ", ".join(f"{name} {counted[name]:,}" for name in bad) + f" in {packets:,} packets" if bad else ""
 
 

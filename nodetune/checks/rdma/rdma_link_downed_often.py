@@ -12,7 +12,7 @@ from nodetune.api import RDMA, Check, Empty, FactsView, manual
 from nodetune.checks.shared.rdma_ports import active, groups
 from nodetune.foundation.stats import median
 
-FEWEST = 10
+MIN_DOWNS = 10
 
 
 def observe(facts: FactsView) -> dict[str, str]:
@@ -26,7 +26,7 @@ def observe(facts: FactsView) -> dict[str, str]:
 def _often(downs: dict[str, int]) -> dict[str, str]:
     middle = median(downs.values())
     return {
-        name: f"{count} times, its peers about {middle:g}" if count >= max(FEWEST, 3 * middle) else ""
+        name: f"{count} times, its peers about {middle:g}" if count >= max(MIN_DOWNS, 3 * middle) else ""
         for name, count in downs.items()
     }
 

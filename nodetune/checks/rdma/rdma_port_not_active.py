@@ -30,7 +30,7 @@ from nodetune.checks.shared.nccl_settings import effective
 from nodetune.checks.shared.network_links import in_use
 from nodetune.checks.shared.rdma_ports import Ports, groups, own, without_iwarp
 
-MOST, SURE = 0.5, 0.75
+MAX_UNUSED_SHARE, SURE = 0.5, 0.75
 """Shares of the ports. Without PCI addresses, second ports of Ethernet cards, often without cable, count too."""
 
 BOOT_SECONDS = 180
@@ -80,7 +80,7 @@ def _faults(group: Ports, none: bool) -> dict[str, str]:
     up = [name for name, port in group.items() if port["state"] != "DOWN"]
     pair = len(group) == PAIR and all(port["link_layer"] == "InfiniBand" for port in group.values())
     unplaced = any(port["link_layer"] == "Ethernet" and not port["bdf"] for port in group.values())
-    used = none or len(up) > len(group) * (SURE if unplaced else MOST) or (pair and bool(up))
+    used = none or len(up) > len(group) * (SURE if unplaced else MAX_UNUSED_SHARE) or (pair and bool(up))
     return {name: _fault(port, used) for name, port in group.items()}
 
 

@@ -20,7 +20,7 @@ from nodetune.checks.shared.network_links import share
 from nodetune.checks.shared.rdma_ports import for_gpus
 
 RDMA = "tx_vport_rdma_unicast_packets"
-LEAST, FEWEST = 1_000_000, 0.01
+MIN_PACKETS, MIN_MARKED_SHARE = 1_000_000, 0.01
 """The fewest packets to judge, and the smallest share of them that counts as marked."""
 
 
@@ -36,7 +36,7 @@ def observe(facts: FactsView) -> dict[str, str] | Absent:
 def _problem(counted: Mapping[str, int], priorities: list[int]) -> str:
     sent = counted[RDMA]
     marked = min(sent, sum(counted.get(f"tx_prio{priority}_packets", 0) for priority in priorities))
-    if sent < LEAST or marked >= FEWEST * sent:
+    if sent < MIN_PACKETS or marked >= MIN_MARKED_SHARE * sent:
         return ""
     return f"{share(marked, sent)} RDMA packets were sent in priority {', '.join(map(str, priorities))}, which has PFC"
 

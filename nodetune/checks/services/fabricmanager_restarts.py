@@ -12,7 +12,7 @@ from nodetune.api import NOT_CONTAINER, Check, Empty, FactsView, manual
 from nodetune.checks.services._units import NVSWITCH_NEEDS, SYSTEMD, require_nvswitch
 from nodetune.checks.shared.kernel_events import UPTIME, ago
 
-FEWEST = 3
+MIN_RESTARTS = 3
 STEADY_S = 3600
 """A service that has run for so long is past what made it start again, such as a driver that loaded late at boot."""
 UNIT = "services.nvidia-fabricmanager"
@@ -23,7 +23,7 @@ def observe(facts: FactsView) -> str:
     unit = facts[UNIT]
     restarts, since = unit.get("restarts") or 0, (unit.get("since_us") or 0) / 1e6
     running_s = facts[UPTIME] - since if unit["active"] == "active" else 0
-    if restarts < FEWEST or running_s >= STEADY_S:
+    if restarts < MIN_RESTARTS or running_s >= STEADY_S:
         return ""
     return f"started again {restarts} times, last {ago(running_s)}" if running_s else f"started again {restarts} times"
 

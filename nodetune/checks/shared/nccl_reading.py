@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-MOST_DIGITS = 40  # longer numbers are cut: no administrator writes them
-MOST_TOKENS, MOST_NAMED = 64, 20
+MAX_DIGITS = 40  # longer numbers are cut: no administrator writes them
+MAX_TOKENS, MAX_NAMED = 64, 20
 _NUMBER = re.compile(r"\s*([+-]?)(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)")
 
 
@@ -18,7 +18,7 @@ def number(value: str) -> tuple[int, str]:
         return 0, value
     digits = found[2]
     base = 16 if digits[:2] in ("0x", "0X") else 8 if digits[0] == "0" else 10
-    return int(found[1] + digits[:MOST_DIGITS], base), value[found.end() :]
+    return int(found[1] + digits[:MAX_DIGITS], base), value[found.end() :]
 
 
 def is_at(value: str, wanted: Any) -> bool:
@@ -71,7 +71,7 @@ def misshapen(value: str) -> str:
     if len(value) == 1:
         return f"NCCL ignores a value of one character ({value!r})"
     selection = Selection(value)
-    if len(selection.tokens) > MOST_TOKENS:
+    if len(selection.tokens) > MAX_TOKENS:
         return f"{len(selection.tokens)} names: NCCL reads the first 32 at most"
     odd = selection.misplaced()
     return f"{', '.join(odd)} is taken literally: ^ and = count only at the very start of the value" if odd else ""
@@ -86,6 +86,6 @@ def takes_too_much(selection: Selection, names: Iterable[str]) -> str:
 
 def _describe(wide: Mapping[str, list[str]]) -> str:
     return "; ".join(
-        f"{token} also matches {', '.join([name for name in hits if name != token][:MOST_NAMED])}"
+        f"{token} also matches {', '.join([name for name in hits if name != token][:MAX_NAMED])}"
         for token, hits in wide.items()
     )

@@ -34,7 +34,7 @@ def meant(setting: Setting) -> str:
 
 # -- malformed lines of an nccl.conf: NCCL is not a shell and trims nothing ----------------------------------------------
 
-LONGEST_LINE, LONGEST_VALUE = 4095, 1023
+MAX_LINE_LENGTH, MAX_VALUE_LENGTH = 4095, 1023
 
 
 def malformed(settings: Sequence[Setting], version: str = "") -> Problems:
@@ -75,10 +75,10 @@ def _value_fault(setting: Setting) -> str:
 
 
 def _length_fault(setting: Setting) -> str:
-    if len(str(setting["value"]).encode()) > LONGEST_VALUE:
-        return f"the value is longer than {LONGEST_VALUE} bytes: NCCL truncates it"
-    if len(str(setting["raw"]).encode()) > LONGEST_LINE:
-        return f"the line is longer than {LONGEST_LINE} bytes: NCCL reads the rest as another line"
+    if len(str(setting["value"]).encode()) > MAX_VALUE_LENGTH:
+        return f"the value is longer than {MAX_VALUE_LENGTH} bytes: NCCL truncates it"
+    if len(str(setting["raw"]).encode()) > MAX_LINE_LENGTH:
+        return f"the line is longer than {MAX_LINE_LENGTH} bytes: NCCL reads the rest as another line"
     return ""
 
 

@@ -8,8 +8,8 @@ from nodetune.api import FactAbsentError, FactsView
 
 NEEDS = ("gpu.bdf", "gpu.minor_number", "pci.devices", "numa.nodes", "cpu.cores", "cpu.sockets")
 
-MOST_CORES = 4096
-LONGEST = 512
+MAX_CORES = 4096
+MAX_CORES = 512
 """Signs of a list: a hostile host must not make millions of numbers of one."""
 FILE = re.compile(r"/dev/nvidia(?:(\d{1,3})|\[([\d,-]{1,64})\])")
 
@@ -23,7 +23,7 @@ def near(facts: FactsView) -> dict[int, tuple[range, range]]:
     nodes = sorted(int(name) for name, node in facts["numa.nodes"].items() if node["cpu_count"])
     cores, sockets = int(facts["cpu.cores"]), int(facts["cpu.sockets"])
     counts = {facts["numa.nodes"][str(node)]["cpu_count"] for node in nodes}
-    if not nodes or not sockets or len(counts) > 1 or cores % len(nodes) or len(nodes) % sockets or cores > MOST_CORES:
+    if not nodes or not sockets or len(counts) > 1 or cores % len(nodes) or len(nodes) % sockets or cores > MAX_CORES:
         raise FactAbsentError("the NUMA nodes do not share the cores evenly")
     of_node, of_socket = cores // len(nodes), cores // sockets
     found = {}
@@ -45,7 +45,7 @@ def _nodes(facts: FactsView) -> dict[int, int]:
 def minors(file: str) -> list[int]:
     """Return the GPUs that File= of a line in gres.conf names: /dev/nvidia[0-3,6]; empty if it is not of that form."""
     found = []
-    for plain, ranges in FILE.findall(file[:LONGEST]):
+    for plain, ranges in FILE.findall(file[:MAX_CORES]):
         found += [int(plain)] if plain else numbers(ranges)
     return found
 
@@ -54,5 +54,5 @@ def numbers(text: str) -> list[int]:
     """Return the numbers of `0-3,8`; empty if it is not of that form."""
     from nodetune.onhost import cpu_list  # here: most hosts have no such list
 
-    found: list[int] = cpu_list.parse_or_empty(text, MOST_CORES)
+    found: list[int] = cpu_list.parse_or_empty(text, MAX_CORES)
     return found

@@ -11,9 +11,9 @@ import click
 
 from nodetune.api.model import Check, Finding, HostResult
 from nodetune.audit import run
+from nodetune.audit.manual_steps import filled
 from nodetune.audit.request import AuditRequest
 from nodetune.audit.selection import Selection
-from nodetune.audit.steps import filled
 from nodetune.cli import proposed_options, settings
 from nodetune.cli.terminal import Terminal
 from nodetune.foundation import UserError
@@ -23,7 +23,7 @@ from nodetune.report.text import host_names
 SECONDS = 10.0
 """An explanation waits no longer for this host."""
 
-MOST = 8
+MAX_LINES = 8
 WORDS = {
     "pass": "as wanted",
     "fail": "not as wanted",
@@ -103,7 +103,7 @@ def rows(found: Seen, saved: bool) -> Iterator[tuple[str, str]]:
             steps.setdefault(own, []).append(result.host)
     for head, texts in (("On", alike), ("To do on", steps)):
         ordered = sorted(texts.items(), key=lambda each: -len(each[1]))
-        for told, hosts in ordered[:MOST]:
+        for told, hosts in ordered[:MAX_LINES]:
             yield f"{head} {host_names.named(hosts) if saved else 'this host'}", told
-        if left := sum(len(hosts) for _, hosts in ordered[MOST:]):
+        if left := sum(len(hosts) for _, hosts in ordered[MAX_LINES:]):
             yield f"{head} {left} more", "nodetune audit -s ID lists all"

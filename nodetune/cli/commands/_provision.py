@@ -16,7 +16,7 @@ from nodetune.provision.run import ProvisionReport
 from nodetune.remediation import document
 from nodetune.remediation.ansible.events import Outcome
 from nodetune.report.text import apply, provision
-from nodetune.verify.compare import FEWEST
+from nodetune.verify.compare import MIN_RUNS
 
 
 def question(found: Preflight) -> str:
@@ -26,7 +26,7 @@ def question(found: Preflight) -> str:
     if request.runs("reboot"):
         parts.append("a reboot if the driver needs it")
     if request.upgrade:
-        parts.append(f"measured {FEWEST} times before and after")
+        parts.append(f"measured {MIN_RUNS} times before and after")
     else:
         done = {"tune": True, "guard": bool(found.site.guard), "join": found.site.join != "none"}
         parts += [stage for stage, wanted in done.items() if wanted and request.runs(stage)]

@@ -17,7 +17,7 @@ from nodetune.remediation.document import ApplyReport
 from nodetune.remediation.request import BY_NAME, ApplyRequest
 from nodetune.report import rows
 from nodetune.verify import suites
-from nodetune.verify.compare import FEWEST
+from nodetune.verify.compare import MIN_RUNS
 
 OLD_NAMES = {old: name for name, old in BY_NAME.items() if name != old}
 """Names of disruptions on the command line of the previous release."""
@@ -50,9 +50,9 @@ OLD_NAMES = {old: name for name, old in BY_NAME.items() if name != old}
 @click.option("--suite", type=click.Choice(suites.NAMES), help="Measurements for --verify. Default: quick.")
 @click.option(
     "--repeat",
-    type=click.IntRange(FEWEST, 100),
+    type=click.IntRange(MIN_RUNS, 100),
     metavar="N",
-    help=f"Repetitions for --verify, before and after. Default: {FEWEST}, the minimum to distinguish a change from noise.",
+    help=f"Repetitions for --verify, before and after. Default: {MIN_RUNS}, the minimum to distinguish a change from noise.",
 )
 @change_options.runs_folder
 @cli_options.rows_format

@@ -61,13 +61,13 @@ def command(host: str | None, fact: str, history: str, since: int, output_format
 
 def _fleet(known: History, found: Sequence[Trend], output_format: str, stream: TextIO) -> None:
     from nodetune.foundation import json_document
-    from nodetune.history import story
+    from nodetune.history import timeline
     from nodetune.report.text import history as text_history
 
     hosts = known.last_looks()
     if output_format == "json":
         last = [{"name": name, "last": at} for name, at in hosts]
-        told = {**json_document.head(SCHEMA), "hosts": last, "trends": [story.trend_data(each) for each in found]}
+        told = {**json_document.head(SCHEMA), "hosts": last, "trends": [timeline.trend_data(each) for each in found]}
         stream.write(json_document.text(told))
         return
     text_history.print_fleet(stream, hosts, found)
@@ -75,10 +75,10 @@ def _fleet(known: History, found: Sequence[Trend], output_format: str, stream: T
 
 def _host(known: History, host: str, fact: str, begun: float, output_format: str, stream: TextIO) -> Sequence[Trend]:
     from nodetune.foundation import json_document
-    from nodetune.history import story
+    from nodetune.history import timeline
     from nodetune.report.text import history as text_history
 
-    told = story.of_host(known, host, fact, begun)
+    told = timeline.of_host(known, host, fact, begun)
     if output_format == "json":
         stream.write(json_document.text({**json_document.head(SCHEMA), **told.data()}))
     elif output_format == "html":
@@ -91,11 +91,11 @@ def _host(known: History, host: str, fact: str, begun: float, output_format: str
 
 
 def _export(known: History, host: str | None, fact: str, begun: float, output_format: str, stream: TextIO) -> None:
-    from nodetune.history import story
+    from nodetune.history import timeline
     from nodetune.report import history_rates, rows
 
     if host:
-        story.leaves_of(known, host, fact)
+        timeline.leaves_of(known, host, fact)
     if output_format == "prometheus":
         rates = known.rates(time.time(), fact)
         history_rates.write_prometheus((each for each in rates if host in (None, each.host)), stream)

@@ -10,7 +10,7 @@ from nodetune.cli import options as cli_options
 from nodetune.cli import requests, verbosity
 from nodetune.cli.requests import of
 from nodetune.foundation import json_document
-from nodetune.verify.slow.request import SlowRequest
+from nodetune.jobs.late_ranks.request import SlowRequest
 
 
 @requests.command("slow", SlowRequest)
@@ -35,8 +35,8 @@ def command(request: SlowRequest, output_format: str, output: Path | None) -> in
     Touches no job.
     Exit code: 0 none, 1 a rank is late, missing or behind, 2 usage, 3 not judged, or no answer.
     """
-    from nodetune.report.text import slow as report
-    from nodetune.verify.slow import document, run
+    from nodetune.jobs.late_ranks import document, run
+    from nodetune.report.text import late_ranks as report
 
     found = run.run(request)
     with cli_options.writing(output) as stream:

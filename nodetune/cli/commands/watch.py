@@ -11,7 +11,7 @@ from nodetune.cli import requests, verbosity
 from nodetune.cli.requests import of
 from nodetune.cli.terminal import Terminal
 from nodetune.foundation import json_document
-from nodetune.verify.watch.request import WatchRequest
+from nodetune.jobs.watch.request import WatchRequest
 
 
 @requests.command("watch", WatchRequest)
@@ -35,9 +35,9 @@ def command(request: WatchRequest, output_format: str, output: Path | None) -> i
     are visible to root alone (-b).
     Exit code: 0 every job uses its GPUs, 1 some do not, 2 usage, 3 a host or GPU could not be judged, or no host has GPUs.
     """
+    from nodetune.jobs.watch import document, run
     from nodetune.report import watch_metrics
     from nodetune.report.text import watch as report
-    from nodetune.verify.watch import document, run
 
     watched = run.run(request, Terminal())
     with cli_options.writing(output) as stream:

@@ -25,13 +25,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SUCCESS = 0, INTERNAL_ERROR = 3, LOG_WARN = 2, LOG_INFO = 3, TUNING = 0x40, MOST_ROWS = 256, MOST_BYTES = 65536 };
-enum { MOST_CHANNELS = 64, COLUMNS = 7, LONGEST_WORD = 32 };
+enum { SUCCESS = 0, INTERNAL_ERROR = 3, LOG_WARN = 2, LOG_INFO = 3, TUNING = 0x40, MAX_ROWS = 256, MAX_BYTES = 65536 };
+enum { MAX_CHANNELS = 64, COLUMNS = 7, MAX_WORD = 32 };
 static const float IGNORED = -1.0f;
 
 typedef void (*Logger)(int level, unsigned long flags, const char *file, int line, const char *format, ...);
 typedef struct { int collective, algorithm, channels; unsigned long long low, high; } Row;
-typedef struct { int count; Row rows[MOST_ROWS]; } Rows;
+typedef struct { int count; Row rows[MAX_ROWS]; } Rows;
 
 static const char *const COLLECTIVES[] = {"broadcast", "reduce", "allgather", "reducescatter", "allreduce", NULL};
 static const char *const ALGORITHMS[] = {"tree", "ring", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat", NULL};
@@ -78,7 +78,7 @@ static const char *parsed(char *line, size_t ranks, size_t nodes, Row *row, int 
   if (row->collective < 0) return "unknown collective";
   if (row->algorithm < 0) return "unknown algorithm";
   if (!number(word[1], 0, &low) || !number(word[2], 1, &high) || (high >= 0 && low > high)) return "sizes are no range of bytes";
-  if (!number(word[4], 1, &channels) || !channels || channels > MOST_CHANNELS) return "channels are 1 to 64, or -1";
+  if (!number(word[4], 1, &channels) || !channels || channels > MAX_CHANNELS) return "channels are 1 to 64, or -1";
   if (channels > 0 && row->algorithm != RING && row->algorithm != TREE) return "channels can be given for ring and tree only";
   if (!number(word[5], 1, &on_nodes) || !on_nodes || !number(word[6], 1, &of_ranks) || !of_ranks) return "nodes and ranks are 1 or more, or -1";
   row->low = (unsigned long long)low;
@@ -97,8 +97,8 @@ static char *content(const char *path, Logger log) {
     SAY(LOG_WARN, "%s: not an absolute path: NCCL's own choice stands", path);
   } else if (file < 0) {
     SAY(errno == ENOENT ? LOG_INFO : LOG_WARN, "%s: %s: NCCL's own choice stands", path, strerror(errno));
-  } else if (fstat(file, &found) || !S_ISREG(found.st_mode) || found.st_size > MOST_BYTES) {
-    SAY(LOG_WARN, "%s: no file of at most %d bytes: NCCL's own choice stands", path, MOST_BYTES);
+  } else if (fstat(file, &found) || !S_ISREG(found.st_mode) || found.st_size > MAX_BYTES) {
+    SAY(LOG_WARN, "%s: no file of at most %d bytes: NCCL's own choice stands", path, MAX_BYTES);
   } else if ((text = calloc(1, (size_t)found.st_size + 1)) && read(file, text, (size_t)found.st_size) != found.st_size) {
     SAY(LOG_WARN, "%s: could not be read whole: NCCL's own choice stands", path);
     free(text);
@@ -122,7 +122,7 @@ static void filled(Rows *own, size_t ranks, size_t nodes, Logger log) {
     line += strspn(line, " \t\r");
     if (!*line || *line == '#') continue;
     Row row;
-    wrong = own->count == MOST_ROWS ? "more than 256 rows" : parsed(line, ranks, nodes, &row, &fits);
+    wrong = own->count == MAX_ROWS ? "more than 256 rows" : parsed(line, ranks, nodes, &row, &fits);
     if (wrong) {
       SAY(LOG_WARN, "%s line %d: %s: no row of this file counts, NCCL's own choice stands", path, number, wrong);
       own->count = 0;

@@ -24,7 +24,7 @@ from nodetune.remediation.runs import record
 from nodetune.remediation.runs.connection import connection_record, lasting_inventory
 from nodetune.remediation.runs.record import Run
 
-MOST_SECONDS = 1 << 40
+MAX_SECONDS = 1 << 40
 """Of a time on a node: some 30,000 years."""
 
 
@@ -114,7 +114,7 @@ class GuardPlaybooks:
 def _modified(file: Mapping[str, Any]) -> float:
     """Return the modification time of a file; if invalid, the oldest possible."""
     found = file.get("mtime")
-    return found if isinstance(found, int | float) and 0 <= found < MOST_SECONDS else 0
+    return found if isinstance(found, int | float) and 0 <= found < MAX_SECONDS else 0
 
 
 def _answer(outcome: Outcome) -> NodeAnswer:

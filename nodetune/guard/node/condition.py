@@ -17,7 +17,7 @@ TYPE = "NodetuneGPUProblem"
 LOOKS = 3
 ALL = "all"
 """Instead of the ids of checks: every check counts."""
-LONGEST_MESSAGE = 500
+MAX_MESSAGE_LENGTH = 500
 REASONS = {"True": "GatingCheckFails", "False": "GatingChecksPass"}
 OBSERVED = "GatingCheckWouldFail"
 """The reason of a False while a check fails that is only observed."""
@@ -98,4 +98,4 @@ class Looks:
         named, seen = tuple(sorted(checks)), self._last[-1].failed
         begin = "" if status == "True" else "observed only: "
         said = begin + "; ".join(f"{check}: {seen[check]}" for check in named)
-        return Condition(status, reason, named, plain_text.plain(" ".join(said.split()), LONGEST_MESSAGE))
+        return Condition(status, reason, named, plain_text.plain(" ".join(said.split()), MAX_MESSAGE_LENGTH))

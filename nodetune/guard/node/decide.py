@@ -15,7 +15,7 @@ from nodetune.api.device import Device
 from nodetune.api.model import Absent, Each, Finding, HostFacts, Unread, Value
 from nodetune.audit.devices import named
 from nodetune.guard.node import log
-from nodetune.guard.node.job import MOST_GPUS, Job
+from nodetune.guard.node.job import MAX_GPUS, Job
 
 GPU_SUBJECT = re.compile(r"GPU\d+|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
 
@@ -52,7 +52,7 @@ class Cards:
         self._at = {bdf: name for name, bdf in bdfs.items()}
         bus = [] if listed else self._on_bus(set(bdfs.values()))
         told = bdfs if bus else self._told("gpu.minor_number")
-        places = {key: place for place, key in enumerate(bus or listed or range(MOST_GPUS))}
+        places = {key: place for place, key in enumerate(bus or listed or range(MAX_GPUS))}
         self.known = {name: places[key] for name, key in told.items() if key in places}
         numbered = bus or not any(isinstance(fact, Absent) for fact in minors.values())
         self.missing = self._job - set(self.known.values()) if numbered else set()

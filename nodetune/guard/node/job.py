@@ -8,7 +8,7 @@ TYPE_CHECKING = False  # the real one is in typing, which costs more than the wh
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MOST_GPUS = 1024
+MAX_GPUS = 1024
 
 
 class Job:
@@ -37,7 +37,7 @@ def _numbers(text: str) -> tuple[int, ...]:
         if not (first.isascii() and first.isdigit() and (not dash or (last.isascii() and last.isdigit()))):
             return ()
         low, high = int(first), int(last or first)
-        if not low <= high < MOST_GPUS:
+        if not low <= high < MAX_GPUS:
             return ()
         found.update(range(low, high + 1))
     return tuple(sorted(found))

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from nodetune.guard.node.job import Job
     from nodetune.guard.node.policy import Policy
 
-LONGEST_REASON = 200
-LONGEST_TEXT = 300
-LONGEST_LINE = 6000
+MAX_REASON_LENGTH = 200
+MAX_TEXT_LENGTH = 300
+MAX_LINE_LENGTH = 6000
 SYSLOG = "/dev/log"
 DAEMON = 3 << 3
 PRIORITY = {"fail": 3, "inconclusive": 4, "pass": 6}
@@ -29,7 +29,7 @@ PRIORITY = {"fail": 3, "inconclusive": 4, "pass": 6}
 
 def reason(blamed: Iterable[Finding], of_host: Sequence[Device]) -> str:
     """Return the faults in one plain line that begins with `nodetune:`. `of_host`: the devices that they name."""
-    return _cut("nodetune: " + "; ".join(devices.line(each, of_host) for each in blamed), LONGEST_REASON)
+    return _cut("nodetune: " + "; ".join(devices.line(each, of_host) for each in blamed), MAX_REASON_LENGTH)
 
 
 def unknown(found: Iterable[Finding]) -> str:
@@ -37,7 +37,7 @@ def unknown(found: Iterable[Finding]) -> str:
     by_reason: dict[str, list[str]] = {}
     for finding in found:
         by_reason.setdefault(finding.reason, []).append(finding.check)
-    return _cut("; ".join(f"{', '.join(checks)}: {why}" for why, checks in by_reason.items()), LONGEST_TEXT)
+    return _cut("; ".join(f"{', '.join(checks)}: {why}" for why, checks in by_reason.items()), MAX_TEXT_LENGTH)
 
 
 def _cut(text: str, longest: int) -> str:
@@ -55,7 +55,7 @@ def as_data(finding: Finding) -> dict[str, Any]:
         "reason": finding.reason,
         "subjects": plain_text.folded(finding.subjects),
     }
-    said = {key: plain_text.plain(text, LONGEST_TEXT) for key, text in texts.items() if text}
+    said = {key: plain_text.plain(text, MAX_TEXT_LENGTH) for key, text in texts.items() if text}
     return {"check": finding.check, "status": finding.status, "severity": finding.severity, **said}
 
 
@@ -87,7 +87,7 @@ def log(data: Mapping[str, Any], path: str = SYSLOG) -> None:
     import socket
 
     line = json.dumps(data)
-    if len(line) > LONGEST_LINE:
+    if len(line) > MAX_LINE_LENGTH:
         line = json.dumps({**data, "findings": [], "peers": [], "unknown": [], "cut": True})
     priority = DAEMON | PRIORITY.get(str(data.get("verdict")), 5)
     try:

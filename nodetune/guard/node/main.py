@@ -22,7 +22,7 @@ GIVEN = {
     "host": "/host",
     "enforce": "",
 }
-LONGEST_MESSAGE = 500
+MAX_MESSAGE_LENGTH = 500
 
 
 class InconclusiveError(Exception):
@@ -80,7 +80,7 @@ def say(text: str) -> None:
     """Print one line to standard output, if there is one and it takes it at once: a full pipe must not hold up a job."""
     import select
 
-    line = " ".join(text.split()).encode("utf-8", "backslashreplace")[:LONGEST_MESSAGE]
+    line = " ".join(text.split()).encode("utf-8", "backslashreplace")[:MAX_MESSAGE_LENGTH]
     try:
         if select.select([], [1], [], 0)[1]:
             os.write(1, line + b"\n")

@@ -16,7 +16,7 @@ from typing import Any
 OK, PROBLEM, UNKNOWN = 0, 1, 2
 STALE_SECONDS = 300
 """Five rounds of the timer: what is older says nothing about now."""
-LONGEST_LINE = 80
+MAX_LINE_LENGTH = 80
 LARGEST = 1 << 20
 VERDICTS = ("pass", "fail", "inconclusive")
 OLD = "blind"
@@ -180,7 +180,7 @@ def for_detector(run: str, policy: str) -> int:
 
 def _print(code: int, line: str) -> int:
     plain = "".join(letter if " " <= letter <= "~" else "?" for letter in " ".join(line.split()))
-    print(plain if len(plain) <= LONGEST_LINE else plain[: LONGEST_LINE - 3] + "...")
+    print(plain if len(plain) <= MAX_LINE_LENGTH else plain[: MAX_LINE_LENGTH - 3] + "...")
     return code
 
 

@@ -25,10 +25,10 @@ KIND = "application/strategic-merge-patch+json"
 TOKEN, CA = "token", "ca.crt"
 SECONDS = 10.0
 """For a whole request, however slowly its parts arrive."""
-LONGEST_ANSWER, LONGEST_WHY = 1 << 16, 300
+MAX_ANSWER, MAX_REASON = 1 << 16, 300
 PAGE = 100
 """Nodes that are asked for at a time."""
-LONGEST_WAIT = 600.0
+MAX_WAIT_SECONDS = 600.0
 """Of what a Retry-After may ask for."""
 
 
@@ -80,9 +80,9 @@ class Server:
         try:
             why, wait, said = worker.ask(lambda _: self._send(method, path, body), SECONDS, "the API server")
         except (worker.NoAnswerError, OSError) as problem:
-            raise RefusedError(plain_text.plain(problem, LONGEST_WHY)) from None
+            raise RefusedError(plain_text.plain(problem, MAX_REASON)) from None
         if why:
-            raise RefusedError(plain_text.plain(why, LONGEST_WHY), wait)
+            raise RefusedError(plain_text.plain(why, MAX_REASON), wait)
         return said
 
     def _send(self, method: str, path: str, body: bytes | None) -> tuple[str, float, Any]:
@@ -128,10 +128,10 @@ def _time(seconds: float) -> str:
 
 
 def _refused(answer: http.client.HTTPResponse) -> str:
-    said: Any = plain_text.json_object(answer.read(LONGEST_ANSWER).decode("utf-8", "replace")).get("message", "")
+    said: Any = plain_text.json_object(answer.read(MAX_ANSWER).decode("utf-8", "replace")).get("message", "")
     return f"{answer.status} {answer.reason}: {said}".rstrip(": ")
 
 
 def _wait(headers: http.client.HTTPMessage) -> float:
     text = headers.get("Retry-After", "")
-    return min(float(text), LONGEST_WAIT) if text.isascii() and text.isdigit() else 0.0
+    return min(float(text), MAX_WAIT_SECONDS) if text.isascii() and text.isdigit() else 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-MOST = 100
+MAX_RECORDS = 100
 """Files that one folder keeps: the newest."""
 
 LOCK = "lock"
@@ -111,7 +111,7 @@ def boot_id() -> str:
     return read("/proc/sys/kernel/random/boot_id").strip()
 
 
-def prune(folder: str, most: int = MOST) -> None:
+def prune(folder: str, most: int = MAX_RECORDS) -> None:
     """Remove the oldest files of a folder, and those that a killed run was writing. Of before a clock was set back is old."""
     now = time.time()
     with os.scandir(folder) as entries:

@@ -30,7 +30,7 @@ STALE_SECONDS = 300.0
 JITTER_SECONDS = 10.0
 """A change is written after a random part of this: a fault of all nodes at once must not be a flood of requests."""
 HEARTBEAT_SECONDS, SPREAD = 300.0, 0.1
-RETRY_SECONDS, LONGEST_RETRY = 5.0, 60.0
+RETRY_SECONDS, MAX_RETRY_SECONDS = 5.0, 60.0
 TOKENS = "/var/run/secrets/nodetune"
 
 
@@ -116,7 +116,7 @@ class Reporter:
         except RefusedError as problem:
             asked = problem.wait + self._chance(0, JITTER_SECONDS) if problem.wait else 0.0
             self._due = now + max(asked, self._chance(0.5, 1) * self._retry)
-            self._retry = min(2 * self._retry, LONGEST_RETRY)
+            self._retry = min(2 * self._retry, MAX_RETRY_SECONDS)
             self._tell(f"not written: {problem}")
             return
         if wanted != self._written or self._problem:
@@ -132,4 +132,4 @@ class Reporter:
 
 
 def say(text: str) -> None:
-    print(f"nodetune: {plain_text.plain(text, conditions.LONGEST_MESSAGE)}", flush=True)
+    print(f"nodetune: {plain_text.plain(text, conditions.MAX_MESSAGE_LENGTH)}", flush=True)

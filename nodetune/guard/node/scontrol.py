@@ -17,7 +17,7 @@ from nodetune.onhost import command
 STAMP = re.compile(r"\s*\[([^\[\]@]+)@([^\[\]]+)\]$")
 """Slurm adds who and when to a reason: `text [root@2026-11-21T10:00:00]`."""
 TIME = "%Y-%m-%dT%H:%M:%S"
-LEAST_SECONDS, MOST_SECONDS = 0.3, 30.0
+MIN_SECONDS, MAX_SECONDS = 0.3, 30.0
 """The minimum and maximum seconds for one call."""
 
 
@@ -91,7 +91,7 @@ class Slurm:
         self._run("requeue", job)
 
     def _run(self, *words: str) -> str:
-        seconds = min(MOST_SECONDS, max(LEAST_SECONDS, self._deadline - time.monotonic()))
+        seconds = min(MAX_SECONDS, max(MIN_SECONDS, self._deadline - time.monotonic()))
         try:
             # a list of words and no shell: a reason cannot be a command
             status, out, errors = command.attempt([self._tool, *words], seconds, environment=self._environment)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nodetune.guard.node.job import Job
     from nodetune.guard.node.main import Arguments
 
-MOST_FAILURES = 10
+MAX_FAILURES = 10
 
 
 def run(asked: Arguments, job: Job) -> int:  # noqa: ARG001  (every sub-command has the same parameters)
@@ -54,7 +54,7 @@ def _failures(folder: str) -> list[str]:
     except OSError:
         return []
     found = []
-    for path in sorted(paths, key=os.path.getmtime, reverse=True)[:MOST_FAILURES]:
+    for path in sorted(paths, key=os.path.getmtime, reverse=True)[:MAX_FAILURES]:
         try:
             record = json.loads(records.read(path))
             found.append(f"job {record['job']}, {_when(str(record['time']))}: {plain_text.plain(record['reason'])}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from nodetune.foundation.request import RequestError
 from nodetune.guard.deploy.paths import POLICY, RUN
 
-LONGEST_PATH = 107
+MAX_PATH_LENGTH = 107
 """Of a Unix socket (unix(7))."""
 
 
@@ -22,5 +22,7 @@ class ServeRequest:
 
     def __post_init__(self) -> None:
         """Raise RequestError."""
-        if not self.unix.is_absolute() or len(str(self.unix)) > LONGEST_PATH:
-            raise RequestError(f"--unix is {str(self.unix)!r}: give a whole path of at most {LONGEST_PATH} characters")
+        if not self.unix.is_absolute() or len(str(self.unix)) > MAX_PATH_LENGTH:
+            raise RequestError(
+                f"--unix is {str(self.unix)!r}: give a whole path of at most {MAX_PATH_LENGTH} characters"
+            )

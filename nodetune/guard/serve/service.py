@@ -28,7 +28,7 @@ from nodetune.guard.serve.request import ServeRequest
 PACKAGE, SERVICE, METHOD = "nvhcd", "HealthCheckService", "RunHealthCheck"
 FRESH_SECONDS = 5.0
 """Answers within this time come from one look: every user of the node may ask."""
-LONGEST_SECONDS = 45.0
+MAX_SECONDS = 45.0
 """For a look. The client waits for 60."""
 FOR_ALL = 0o666
 """Jobs of all users ask."""
@@ -76,7 +76,7 @@ class Looks:
         command = [sys.executable, "-I", "-B", str(PROGRAM), "look", *options]
         try:
             ended = subprocess.run(
-                command, capture_output=True, stdin=subprocess.DEVNULL, timeout=LONGEST_SECONDS, check=False
+                command, capture_output=True, stdin=subprocess.DEVNULL, timeout=MAX_SECONDS, check=False
             )
         except (OSError, subprocess.TimeoutExpired) as problem:
             return {"verdict": "inconclusive", "reason": f"the look failed: {problem}"}

@@ -20,9 +20,9 @@ from typing import Any
 
 from nodetune.foundation import file_io
 
-MOST_ENTRIES = 100
-MOST_FILES = 20_000
-MOST_BYTES = 64 << 20
+MAX_ENTRIES = 100
+MAX_FILES = 20_000
+MAX_BYTES = 64 << 20
 """Limits for a digest. A folder with more content is not a folder of inventories."""
 
 VAULT = b"$ANSIBLE_VAULT"
@@ -64,7 +64,7 @@ def store(path: Path, ask: Callable[[], Answer]) -> Answer:
 
 def _prune(folder: Path) -> None:
     """Keep the newest answers: inventories written for one run are never used again."""
-    for each in sorted(folder.glob("*.json"), key=lambda entry: entry.stat().st_mtime)[:-MOST_ENTRIES]:
+    for each in sorted(folder.glob("*.json"), key=lambda entry: entry.stat().st_mtime)[:-MAX_ENTRIES]:
         each.unlink(missing_ok=True)
 
 
@@ -94,7 +94,7 @@ def digest(path: Path) -> str:
     size = 0
     for number, (name, content) in enumerate(_contents(path)):
         size += len(content)
-        if number > MOST_FILES or size > MOST_BYTES or VAULT in content:
+        if number > MAX_FILES or size > MAX_BYTES or VAULT in content:
             raise NoDigestError(name)
         found.update(json.dumps([name, hashlib.sha256(content).hexdigest()]).encode())
     return found.hexdigest()

@@ -23,7 +23,7 @@ from nodetune.hosts.patterns import InventoryError
 
 CHILD = Path(__file__).with_name("child.py")
 
-LONGEST = 300.0
+MAX_SECONDS = 300.0
 """Seconds that one program of an inventory may take. A large cloud is slow; Ansible itself has no limit."""
 
 SILENT = 3.0
@@ -101,11 +101,11 @@ class _Wait:
         if _children(self._pid) != self._running:  # a script may be asked for each host in turn
             self.begin(self._source)
         name, waited = short(self._source), time.monotonic() - self._since
-        if waited > LONGEST:
-            raise InventoryError(f"{name}: no answer within {LONGEST:g} s: run it manually with --list")
+        if waited > MAX_SECONDS:
+            raise InventoryError(f"{name}: no answer within {MAX_SECONDS:g} s: run it manually with --list")
         if waited > SILENT and not self._notice and sys.stderr.isatty():
             self._notice = True
-            text = f"waiting for the inventory {name} (at most {LONGEST:g} s)"
+            text = f"waiting for the inventory {name} (at most {MAX_SECONDS:g} s)"
             print(plain_text.plain(text, 100), end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:

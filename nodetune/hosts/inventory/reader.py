@@ -35,7 +35,7 @@ FACTS = re.compile(rb'"schema":\s*"nodetune\.facts/')
 FIRST = 1 << 16
 """Bytes of a file that name its schema."""
 
-MOST_SEEN = 20
+MAX_SEEN = 20
 
 
 def read(path: Path, typed: str = "/", vault: Vault | None = None, named_by: str = "") -> tuple[list[Target], Groups]:
@@ -145,7 +145,7 @@ def _checked(path: Path, answer: programs.Answer, named_by: str) -> programs.Ans
 
 def _has_facts(path: Path) -> bool:
     """Return whether this is a file of saved facts, or a folder with some."""
-    files = sorted(path.glob("*.json"))[:MOST_SEEN] if path.is_dir() else [path]
+    files = sorted(path.glob("*.json"))[:MAX_SEEN] if path.is_dir() else [path]
     with suppress(OSError):
         for each in files:
             if each.is_file():

@@ -13,7 +13,7 @@ from nodetune.history.points import Change
 SERIALS = {"gpu.serial": "GPU", "block.serial": "NVMe drive", "rdma.guid": "NIC", "memory.serial": "memory module"}
 """Facts with a serial number for each part, and the kind of the parts."""
 
-LONGEST = 80
+MAX_LENGTH = 80
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _first_and_last(changes: Iterable[Change]) -> tuple[dict[str, str], dict[str
     old: dict[str, str] = {}
     new: dict[str, str] = {}
     for each in changes:
-        place = text.plain(each.leaf.partition("/")[2], LONGEST)
+        place = text.plain(each.leaf.partition("/")[2], MAX_LENGTH)
         old.setdefault(place, _named(each.before))
         new[place] = _named(each.after)
     return old, new
@@ -106,12 +106,12 @@ def _between(kind: str, old: Mapping[str, str], new: Mapping[str, str]) -> list[
 def _serials(facts: HostFacts, fact: str) -> dict[str, str]:
     found = facts.facts.get(fact)
     of = found.of if isinstance(found, Each) else {}
-    named = {text.plain(place, LONGEST): _named(one.value) for place, one in of.items() if isinstance(one, Value)}
+    named = {text.plain(place, MAX_LENGTH): _named(one.value) for place, one in of.items() if isinstance(one, Value)}
     return {place: serial for place, serial in named.items() if serial}
 
 
 def _named(value: object) -> str:
-    return text.plain(value, LONGEST) if value not in (None, "") else ""
+    return text.plain(value, MAX_LENGTH) if value not in (None, "") else ""
 
 
 def _unread(facts: HostFacts, fact: str) -> str:

@@ -14,14 +14,14 @@ from nodetune.history.points import Change
 from nodetune.provision import results as stage_results
 from nodetune.provision.readmit.exchanged import Inventory
 from nodetune.provision.record import DONE, StageResult, failed
-from nodetune.verify.find_slow import document, words
+from nodetune.verify.find_slow import document, labels
 from nodetune.verify.find_slow.run import SlowSearch
 from nodetune.verify.model import PASS
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import LOAD
 from nodetune.verify.unproven import lacking, skipped
 
-MOST_NAMED = 8
+MAX_NAMED = 8
 
 
 def remembered(history: str, result: HostResult, show: Show) -> HostResult:
@@ -41,14 +41,14 @@ def changes(history: str, host: str, since: float) -> list[Change]:
 def inventory(found: Inventory) -> StageResult:
     """Judge what was exchanged: a part that is gone is missing."""
     if found.gone:
-        gone = ", ".join(f"{each.kind} {each.place} ({each.before})" for each in found.gone[:MOST_NAMED])
+        gone = ", ".join(f"{each.kind} {each.place} ({each.before})" for each in found.gone[:MAX_NAMED])
         return failed(f"gone: {gone}", FINDINGS)
     if found.unread:
         kind, why = next(iter(found.unread.items()))
         return failed(f"serial numbers of the {kind}s cannot be read now: {why}", INCOMPLETE)
     if found.parts == 0:
         return failed("no serial number could be compared: root can read them (-b)", INCOMPLETE)
-    told = "; ".join(map(str, found.exchanges[:MOST_NAMED])) or "no part was exchanged"
+    told = "; ".join(map(str, found.exchanges[:MAX_NAMED])) or "no part was exchanged"
     return StageResult(
         DONE, f"{text.count(len(found.exchanges), 'part')} exchanged: {told}" if found.exchanges else told
     )
@@ -74,13 +74,13 @@ def proved(measured: HostVerification) -> StageResult:
 
 def compared(search: SlowSearch, host: str) -> StageResult:
     """Judge a search: the host, or a path of it, must not be named, nor anything left open."""
-    named = [words.name(each.part, search.fleet) for each in search.result.culprits]
+    named = [labels.name(each.part, search.fleet) for each in search.result.culprits]
     named += [f"{each.host} {each.subject}" for each in search.stragglers]
     code = document.exit_code(search)
     if named:
         mine = [host in search.hosts(each.part) for each in search.result.culprits]
         own = any(mine) or any(each.host == host for each in search.stragglers)
-        return failed(f"slow: {', '.join(named[:MOST_NAMED])}", code if own else INCOMPLETE)
+        return failed(f"slow: {', '.join(named[:MAX_NAMED])}", code if own else INCOMPLETE)
     lost = [f"{each.host} {each.state}: {each.message}" for each in search.unreached]
     if lost:
         return failed(f"not compared: {lost[0]}", INCOMPLETE)

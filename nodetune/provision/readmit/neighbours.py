@@ -11,7 +11,7 @@ from nodetune.hosts import patterns
 from nodetune.provision.readmit.request import NOBODY, ReadmitRequest
 from nodetune.remote.selected_hosts import selected_hosts
 
-MOST = 2
+MAX_NEIGHBOURS = 2
 IDLE = "IDLE"
 
 
@@ -34,4 +34,4 @@ def chosen(request: ReadmitRequest, nodes: Mapping[str, Node], show: Show) -> tu
 
 def _nearest(host: str, idle: Sequence[str]) -> tuple[str, ...]:
     order = list(nodeset.unfold(nodeset.fold([host, *idle])))
-    return tuple(sorted(idle, key=lambda name: abs(order.index(name) - order.index(host)))[:MOST])
+    return tuple(sorted(idle, key=lambda name: abs(order.index(name) - order.index(host)))[:MAX_NEIGHBOURS])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nodetune.foundation.request import RequestError, built, limited
 from nodetune.hosts.connection_options import ConnectionOptions
-from nodetune.verify.suites import LONGEST_LOAD, SHORTEST_LOAD, SuiteRequest
+from nodetune.verify.suites import MAX_LOAD_SECONDS, MIN_LOAD_SECONDS, SuiteRequest
 
 if TYPE_CHECKING:
     from nodetune.audit.selection import Selection
@@ -28,7 +28,7 @@ class ReadmitRequest:
     baseline: Path | None = None
     neighbours: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
-    load_seconds: int = limited(600, SHORTEST_LOAD, LONGEST_LOAD)
+    load_seconds: int = limited(600, MIN_LOAD_SECONDS, MAX_LOAD_SECONDS)
     evidence: Path | None = None
     key: Path | None = None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from nodetune.remote.login import sudo
 
-LONGEST_READ = 20_000
+MAX_READ = 20_000
 LAST_READ = 1_000
 """The parts of a text that are read: its beginning and its end."""
 
@@ -53,5 +53,5 @@ def telling(result: Mapping[str, Any], login_command: str = "") -> str:
 def _texts(result: Mapping[str, Any]) -> Iterator[str]:
     for name in ("msg", "module_stderr", "module_stdout", "stderr", "exception"):
         if isinstance(result.get(name), str):
-            yield result[name][:LONGEST_READ]
-            yield result[name][LONGEST_READ:][-LAST_READ:]
+            yield result[name][:MAX_READ]
+            yield result[name][MAX_READ:][-LAST_READ:]

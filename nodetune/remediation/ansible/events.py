@@ -11,8 +11,8 @@ from typing import Any
 from nodetune.foundation import text as plain_text
 from nodetune.remediation.ansible.errors import telling
 
-MOST_SAID = 40
-MOST_KEPT = 64 << 20
+MAX_MESSAGES = 40
+MAX_KEPT = 64 << 20
 """Bytes of all results of one host, roughly. A host with eight GPUs has a twentieth of that to say."""
 
 DEEPEST = 50
@@ -118,7 +118,7 @@ class Reader:
         """Keep Ansible's other output: it explains an early end."""
         lines = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", str(raw.get("stdout", ""))).splitlines()
         self._said += [line.strip() for line in lines if line.strip(" *\r")]
-        del self._said[:-MOST_SAID]
+        del self._said[:-MAX_MESSAGES]
 
     def _event(self, alias: str, status: str, about: Mapping[str, Any]) -> Event:
         result = about.get("res")
@@ -146,8 +146,8 @@ class Reader:
         self._kept[alias] += weight or 0
         if weight is None:
             self._refused.setdefault(alias, "its answer is nested too deeply")
-        elif self._kept[alias] > MOST_KEPT:
-            why = f"too much output: its answers exceed {plain_text.size(MOST_KEPT)}"
+        elif self._kept[alias] > MAX_KEPT:
+            why = f"too much output: its answers exceed {plain_text.size(MAX_KEPT)}"
             self._refused.setdefault(alias, why)
         return self._refused.get(alias, "")
 

@@ -25,7 +25,7 @@ from nodetune.remote.login import openssh
 from nodetune.remote.login.ssh_config import Resolver
 
 if TYPE_CHECKING:
-    from nodetune.remote.kubernetes.host_pod import HostPods
+    from nodetune.remote.kubernetes.fix_pod import HostPods
 
 _KEEP = ("-o", "ControlMaster=auto", "-o", "ControlPersist=60s", "-o", "ServerAliveInterval=15")
 """One connection for all tasks; a host that dies is noticed after three unanswered questions. The user's own come first."""
@@ -93,7 +93,7 @@ class PlayInventory:
 
     @cached_property
     def _pods(self) -> HostPods:
-        from nodetune.remote.kubernetes.host_pod import HostPods  # only this transport needs it
+        from nodetune.remote.kubernetes.fix_pod import HostPods  # only this transport needs it
 
         return HostPods(self._options.cluster, self._seconds, self._options.seconds)
 

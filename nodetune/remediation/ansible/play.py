@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nodetune.hosts.connection_options import MOST_FORKS, SessionOptions
+from nodetune.hosts.connection_options import MAX_FORKS, SessionOptions
 from nodetune.hosts.target import Target
 from nodetune.remediation.ansible import runner
 from nodetune.remediation.ansible.events import Event, Outcome, objects
@@ -34,12 +34,12 @@ OnEvent = Callable[[Event], None]
 class PlayOptions:
     """How a play runs.
 
-    `forks` is lowered to MOST_FORKS. `seconds` are for as many hosts as run at the same time: the others wait for their
+    `forks` is lowered to MAX_FORKS. `seconds` are for as many hosts as run at the same time: the others wait for their
     turn, and the play gets that much longer. `check` is Ansible's check mode.
     """
 
     connection: SessionOptions = field(default_factory=SessionOptions)
-    forks: int = MOST_FORKS
+    forks: int = MAX_FORKS
     seconds: float = SECONDS
     check: bool = False
 
@@ -66,7 +66,7 @@ def play(
     """
     if not targets:
         return {}
-    forks = max(1, min(play_options.forks, MOST_FORKS, len(targets)))
+    forks = max(1, min(play_options.forks, MAX_FORKS, len(targets)))
     return runner.run(
         playbook,
         targets,

@@ -21,7 +21,7 @@ from nodetune.foundation import paths
 from nodetune.remote import payload
 
 PREFIX = "nodetune-play-"
-LEAST_FREE = 32 << 20
+MIN_FREE = 32 << 20
 STARTING_SECONDS = 60.0
 """How old a folder without a lock must be to count as left behind."""
 
@@ -41,7 +41,7 @@ def _usable(place: Path) -> bool:
         free = os.statvfs(place)
     except OSError:
         return False
-    return os.access(place, os.W_OK | os.X_OK) and free.f_bavail * free.f_frsize >= LEAST_FREE
+    return os.access(place, os.W_OK | os.X_OK) and free.f_bavail * free.f_frsize >= MIN_FREE
 
 
 class Workspace:

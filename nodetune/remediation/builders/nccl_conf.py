@@ -15,7 +15,7 @@ PATH = "/etc/nccl.conf"
 HIDDEN = "(hidden)"
 """As the probe shows the value of a secret."""
 
-LONGEST = 4095
+MAX_LINE_BYTES = 4095
 """Characters of a line that are surely all there are: NCCL reads no longer line, and the probe cuts one."""
 
 
@@ -48,6 +48,6 @@ def _lines(subjects: Iterable[str], host: HostView) -> Iterable[str]:
     for subject in subjects:
         number = re.match(r"(\d+) ", subject[len(PATH) + 1 :])
         line = written.get(number.group(1)) if number else None
-        if line is None or len(line) > LONGEST or line.endswith(f"={HIDDEN}") or "\\x" in line:
+        if line is None or len(line) > MAX_LINE_BYTES or line.endswith(f"={HIDDEN}") or "\\x" in line:
             raise UnfixableError(f"{subject}: its exact text is unknown; remove it manually")
         yield line

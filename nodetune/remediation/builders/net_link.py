@@ -20,7 +20,7 @@ NEEDS = ("net.links", "net.channels", "net.local_cpus", "own.links")
 
 LOCAL = "local"
 """As many queues as CPUs next to the card, as far as the card allows and more would not help."""
-MOST_QUEUES = 16
+MAX_QUEUES = 16
 KEYS = {
     "rings": ("RxBufferSize", "TxBufferSize"),
     "adaptive-rx": ("UseAdaptiveRxCoalesce",),
@@ -65,7 +65,7 @@ def _queues(link: str, host: HostView) -> int:
         raise UnfixableError(f"{link}: its queues, or the CPUs near it, are unknown")
     if not most["combined_max"]:
         raise UnfixableError(f"{link} has no combined queues: set them manually (ethtool -l {link}, ethtool -L {link})")
-    return min(int(most["combined_max"]), int(cpus), MOST_QUEUES)
+    return min(int(most["combined_max"]), int(cpus), MAX_QUEUES)
 
 
 def _file(link: str, settings: Mapping[str, str], host: HostView) -> dict[str, Any]:

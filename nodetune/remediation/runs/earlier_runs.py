@@ -18,7 +18,7 @@ BEGIN, END = "Begin", "End"
 NAMES = ("path", "unit", "mount_point", "name", "setting", "link", "device")
 """Members of a change that say what it acts on, the most telling first."""
 
-MOST_OVER = 20
+MAX_EARLIER_RUNS = 20
 
 
 def over(own: Run) -> dict[str, str]:
@@ -27,7 +27,7 @@ def over(own: Run) -> dict[str, str]:
     for run in record.listing(own.folder.parent):
         for host in _hosts_if_over(run) if run.id != own.id else ():
             past.setdefault(host, []).append(run.id)
-    return {host: " ".join(ids[:MOST_OVER]) for host, ids in past.items()}
+    return {host: " ".join(ids[:MAX_EARLIER_RUNS]) for host, ids in past.items()}
 
 
 def _hosts_if_over(run: Run) -> list[str]:

@@ -44,7 +44,7 @@ PROVISIONED = ("provision", "held", "audit", "verify", "back-verify")
 DOCUMENTS = ("plan", "before", "after", "outcomes", *MEASURED, *PROVISIONED)
 
 _ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
-_LONGEST_NAME = 60
+_MAX_NAME_LENGTH = 60
 _NEAR = 3
 
 
@@ -82,7 +82,7 @@ class Run:
         run = Run(_new_folder(place(root)))
         taken: dict[str, None] = {}
         for host in hosts:  # shortened: the file system counts bytes, and a letter may be four of them
-            taken[facts_document.file_name(host[:_LONGEST_NAME], taken)] = None
+            taken[facts_document.file_name(host[:_MAX_NAME_LENGTH], taken)] = None
         run._write_about(
             {
                 "schema": SCHEMA,

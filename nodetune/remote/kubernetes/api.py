@@ -19,7 +19,7 @@ from typing import Any
 from nodetune.foundation import text as plain_text
 from nodetune.remote.kubernetes import kubeconfig
 
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 """Limit for one answer: a page of nodes with all their images takes a few MiB."""
 
 PAGE = 250
@@ -31,7 +31,7 @@ SECONDS = 30.0
 LATE_SECONDS = 30.0
 """A credential that ends this soon is renewed."""
 
-MOST_WAIT = 10.0
+MAX_WAIT = 10.0
 BUSY, GONE = 429, 410
 TRIES = 5
 
@@ -123,9 +123,9 @@ class Api:
             headers = {**self.headers(), "Accept": "application/json"}
             way.request(method, self.path(path, query or {}), data, {**headers, "Content-Type": f"application/{kind}"})
             answer = way.getresponse()
-            content = answer.read(MOST_BYTES + 1)
-            if len(content) > MOST_BYTES:
-                raise ApiError(0, f"{self.name}: an answer of more than {plain_text.size(MOST_BYTES)}: cut off")
+            content = answer.read(MAX_BYTES + 1)
+            if len(content) > MAX_BYTES:
+                raise ApiError(0, f"{self.name}: an answer of more than {plain_text.size(MAX_BYTES)}: cut off")
             return answer.status, _object(content, answer.status, self.name), _wait(answer.headers.get("Retry-After"))
         except (OSError, http.client.HTTPException) as problem:
             raise ApiError(0, f"the API server {self.name} did not answer {method} {path}: {said(problem)}") from None
@@ -219,7 +219,7 @@ def _more(answer: Mapping[str, Any]) -> str:
 
 def _wait(header: str | None) -> float:
     seconds = float(header) if header and header.isdigit() else 1.0
-    return min(seconds, MOST_WAIT) * random.uniform(0.8, 1.2)  # noqa: S311  (so that many do not come back together)
+    return min(seconds, MAX_WAIT) * random.uniform(0.8, 1.2)  # noqa: S311  (so that many do not come back together)
 
 
 def _time(stamp: Any) -> float:

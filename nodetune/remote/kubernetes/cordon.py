@@ -19,7 +19,7 @@ GONE, CHANGED, REFUSED = 404, 409, 422
 ENDING = "it is ending"
 TRIES = 5
 POLL_SECONDS = 2.0
-MOST_NAMED = 3
+MAX_NAMED = 3
 MERGE, JSON_PATCH = "merge-patch+json", "json-patch+json"
 
 
@@ -146,8 +146,8 @@ def _name(pod: Mapping[str, Any]) -> str:
 
 def _names(names: Iterable[str]) -> str:
     found = list(names)
-    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-    return plain_text.plain(", ".join(found[:MOST_NAMED]) + more, 300)
+    more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+    return plain_text.plain(", ".join(found[:MAX_NAMED]) + more, 300)
 
 
 def _node(api: Api, node: str) -> dict[str, Any]:

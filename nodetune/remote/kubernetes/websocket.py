@@ -19,8 +19,8 @@ GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 """A constant of the websocket protocol (RFC 6455)."""
 
 CHUNK = 1 << 15
-MOST_HEAD = 1 << 16
-MOST_FRAME = 1 << 20
+MAX_HEADER_BYTES = 1 << 16
+MAX_FRAME = 1 << 20
 CONTINUED, CLOSING, PING, PONG = 0, 8, 9, 10
 
 
@@ -60,7 +60,7 @@ class Channels:
         lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in wanted.items())]
         self._socket.sendall(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
         while b"\r\n\r\n" not in self._buffer:
-            self._more(MOST_HEAD)
+            self._more(MAX_HEADER_BYTES)
         head, _, self._buffer = self._buffer.partition(b"\r\n\r\n")
         text = head.decode("latin-1")
         status = re.match(r"HTTP/1\.[01] (\d{3})", text)
@@ -77,10 +77,10 @@ class Channels:
     def _refusal(self, head: str) -> str:
         """Return the text of an answer that says no."""
         length = _header(head, "Content-Length")
-        size = min(int(length), MOST_HEAD) if length.isdigit() else MOST_HEAD
+        size = min(int(length), MAX_HEADER_BYTES) if length.isdigit() else MAX_HEADER_BYTES
         try:
             while len(self._buffer) < size and not self._buffer.endswith(b"\r\n0\r\n\r\n"):
-                self._more(MOST_HEAD + CHUNK)
+                self._more(MAX_HEADER_BYTES + CHUNK)
         except OSError:
             pass  # a server that ends its answer with the connection
         return self._buffer.decode("utf-8", "replace")
@@ -112,7 +112,7 @@ class Channels:
         if size > 125:
             form = "!H" if size == 126 else "!Q"
             size = struct.unpack(form, self._read(struct.calcsize(form)))[0]
-        if size > MOST_FRAME:
+        if size > MAX_FRAME:
             raise FrameError(f"a frame of {size} bytes")
         data = self._read(size)
         if kind == CLOSING:
@@ -129,7 +129,7 @@ class Channels:
 
     def _read(self, size: int) -> bytes:
         while len(self._buffer) < size:
-            self._more(MOST_FRAME + CHUNK)
+            self._more(MAX_FRAME + CHUNK)
         found, self._buffer = self._buffer[:size], self._buffer[size:]
         return found
 

@@ -19,8 +19,8 @@ LOCK = "/run/nodetune-pull.lock"
 PROBE_SECONDS = 60.0
 """Longer than over SSH, where a user waits: the collector yields to the jobs of the node."""
 
-MOST_SECONDS = 300
-SHORTEST, LONGEST = 60, 7 * 86400
+MAX_SECONDS = 300
+MIN_INTERVAL, MAX_INTERVAL = 60, 7 * 86400
 _PATH = re.compile(r"(/[A-Za-z0-9_.+@:,=~-]+)+/?")
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}", re.IGNORECASE)
 
@@ -45,7 +45,7 @@ class Settings:
                 raise PullError(f"{name} {path!r}: give an absolute path without blanks, such as /shared/facts")
         if self.user and not _USER.fullmatch(self.user):
             raise PullError(f"--user {self.user!r} is not a valid user name")
-        if not SHORTEST <= self.every <= LONGEST:
+        if not MIN_INTERVAL <= self.every <= MAX_INTERVAL:
             raise PullError("--every must be from 1m to 7d")
 
 
@@ -81,7 +81,7 @@ def script(names: Iterable[str], settings: Settings, removal: str = Place.remova
 
 def files(names: Iterable[str], settings: Settings, place: Place) -> dict[str, bytes]:
     """Return the files on a node: path → content."""
-    known = {"settings": settings, "place": place, "most": MOST_SECONDS, "half": settings.every // 2}
+    known = {"settings": settings, "place": place, "most": MAX_SECONDS, "half": settings.every // 2}
     return {
         place.program: script(names, settings, place.removal),
         f"{place.units}/{SERVICE}": templates.render("pull-service.j2", **known).encode(),

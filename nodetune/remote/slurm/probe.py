@@ -39,7 +39,7 @@ KILLED = {code for number in (signal.SIGKILL, signal.SIGTERM) for code in (-numb
 """Exit statuses of a killed probe, also as a shell before it reports them."""
 
 RELAY = "NODETUNE_RELAY"
-LONGEST_PART = 60_000
+MAX_PART_LENGTH = 60_000
 """Limit for an environment variable; Linux accepts 128 KiB each (MAX_ARG_STRLEN)."""
 
 ASKED_BY_SRUN = ("ACCOUNT", "CONSTRAINT", "GPUS_PER_NODE", "GRES", "PARTITION", "QOS", "RESERVATION", "WCKEY")
@@ -134,7 +134,7 @@ class _Plan:
         others = {name: command for name, command in commands.items() if command != usual}
         given = {"nonce": nonce, "seconds": self.seconds, "most": self._most, "command": usual, "others": others}
         text = json.dumps({**given, "script": script.decode("ascii")})
-        parts = [text[at : at + LONGEST_PART] for at in range(0, len(text), LONGEST_PART)]
+        parts = [text[at : at + MAX_PART_LENGTH] for at in range(0, len(text), MAX_PART_LENGTH)]
         requests = {name: os.environ[f"SLURM_{name}"] for name in ASKED_BY_SRUN if f"SLURM_{name}" in os.environ}
         self.environment = {f"SALLOC_{name}": value for name, value in requests.items()}
         self.environment |= {RELAY: payload.relay(nonce)}

@@ -27,8 +27,8 @@ URGED_SECONDS = 5.0
 
 CHUNK = 1 << 16
 KEPT_ERRORS = 16 << 10
-LONGEST_REST = 1 << 16
-MOST_BYTES = SessionOptions().most_said
+MAX_REST = 1 << 16
+MAX_BYTES = SessionOptions().most_said
 """Limit for the total output of one task."""
 
 OPTIONS = (
@@ -168,7 +168,7 @@ class SrunStep:
 
     def _take(self, data: bytes) -> Told:
         lines = (self._rest + data).split(b"\n")
-        self._rest = lines.pop()[-LONGEST_REST:]
+        self._rest = lines.pop()[-MAX_REST:]
         for line in lines:
             found = LABELLED.match(line)
             if found is None:
@@ -179,8 +179,8 @@ class SrunStep:
     def _line(self, number: int, line: bytes) -> Told:
         """Handle a line of a task. Other output comes from the node's task prolog or from Slurm itself."""
         self._heard[number] += len(line)
-        if self._heard[number] > MOST_BYTES:
-            yield from self.gone(number, "too much output", f"cut off after {plain_text.size(MOST_BYTES)}")
+        if self._heard[number] > MAX_BYTES:
+            yield from self.gone(number, "too much output", f"cut off after {plain_text.size(MAX_BYTES)}")
             return
         try:
             self.taken(number, len(line))

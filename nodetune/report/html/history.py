@@ -8,21 +8,21 @@ from typing import TextIO
 from nodetune.foundation import text
 from nodetune.history import trends
 from nodetune.history.points import Point
-from nodetune.history.story import Story
+from nodetune.history.timeline import Story
 from nodetune.report.html import plain
 from nodetune.report.text import history as words
 
 WIDTH, HEIGHT, MARGIN = 1000, 60, 3
 """Units of a plot; the page stretches it to its width."""
 
-MOST_MARKS = 100
+MAX_MARKS = 100
 
 
 def write(stream: TextIO, told: Story) -> None:
     """Write the page of a host."""
     times = [point.at for each in told.series for point in each.points]
     first, last = min(times, default=0), max(times, default=0)
-    marks = sorted({each.at for each in told.changes if first <= each.at <= last})[-MOST_MARKS:]
+    marks = sorted({each.at for each in told.changes if first <= each.at <= last})[-MAX_MARKS:]
     plain.write(
         stream,
         "history.html",

@@ -13,7 +13,7 @@ from nodetune.report.html.data import Pool
 from nodetune.report.html.measured_reader import STATUSES, About, Host, Reader, Row, command, number, united
 from nodetune.verify.model import PASS, SHORT
 
-MOST_SINGLE = 500_000
+MAX_SINGLE = 500_000
 """The most figures that the page has one by one. `Measured._kept` selects them if there are more."""
 BINS = 120
 
@@ -114,7 +114,7 @@ class Measured:
     def document(self) -> dict[str, Any]:
         """Return everything as JSON data."""
         every = sum(len(host.rows) for host in self._hosts)
-        hosts = [self._host(host, every > MOST_SINGLE) for host in self._hosts]
+        hosts = [self._host(host, every > MAX_SINGLE) for host in self._hosts]
         return {
             "times": [min(self._times, default=0), max(self._times, default=0)],
             "every": every,

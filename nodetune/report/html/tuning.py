@@ -14,7 +14,7 @@ from nodetune.tune.space import in_words
 ROW, HEAD, REACH = 44, 24, 47
 """Layout of the picture: pixels for each case and above the first; per cent for the longest bar from the middle."""
 
-LEAST_SPAN = 0.02
+MIN_SPAN = 0.02
 """The smallest fraction that the picture shows on each side: smaller differences are noise."""
 
 
@@ -36,7 +36,7 @@ def write(stream: TextIO, found: Mapping[str, Any]) -> None:
 
 def picture(cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the position of each case and its interval for any width: no gain in the middle, better to the right."""
-    reach = max([LEAST_SPAN, *(abs(end) for case in cases for end in (*case["interval"], case["gain"]))])
+    reach = max([MIN_SPAN, *(abs(end) for case in cases for end in (*case["interval"], case["gain"]))])
 
     def place(fraction: float) -> str:
         return f"{50 + fraction / reach * REACH:.1f}%"

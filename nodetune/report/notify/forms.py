@@ -12,7 +12,7 @@ from nodetune.foundation import json_document, text
 from nodetune.report.notify.verdicts import FAIL, LOST, PASS, UNKNOWN, Notice, Verdict
 
 SCHEMA = "nodetune.notice/1"
-MOST_LINES = 30
+MAX_LINES = 30
 LASTS = timedelta(days=8)
 """How long an alert lasts without another audit: a weekly one keeps it."""
 
@@ -36,8 +36,8 @@ def _data(verdict: Verdict) -> dict[str, Any]:
 
 def as_slack(notices: Sequence[Notice], now: Mapping[str, Verdict], at: datetime) -> Any:  # noqa: ARG001
     lines = [f"*{_plain(each.host)}*: {_words(each.now)} (before: {each.before.state})" for each in notices]
-    more = len(lines) - MOST_LINES
-    shown = [*lines[:MOST_LINES], *([f"and {text.count(more, 'more host')}"] if more > 0 else [])]
+    more = len(lines) - MAX_LINES
+    shown = [*lines[:MAX_LINES], *([f"and {text.count(more, 'more host')}"] if more > 0 else [])]
     return {"text": "nodetune: " + "\n".join(shown)} if lines else None
 
 

@@ -20,7 +20,7 @@ from nodetune.foundation.request import RequestError
 from nodetune.report.notify.forms import FORMS
 
 TRIES, WAIT_SECONDS, STEP_SECONDS = 3, 1.0, 5.0
-MOST_SECONDS = 15.0
+MAX_SECONDS = 15.0
 """All tries together: a receiver that sends one byte after the other does not hold an audit longer."""
 
 PATHS = {"alertmanager": "/api/v2/alerts", "otlp": "/v1/logs"}
@@ -67,12 +67,12 @@ class Receiver:
         return text.plain(f"{parts.hostname}{f':{parts.port}' if parts.port else ''}")
 
     def send(self, body: Any) -> None:
-        """Send, and wait until the receiver has taken it. Raise NotSentError, at the latest after MOST_SECONDS."""
+        """Send, and wait until the receiver has taken it. Raise NotSentError, at the latest after MAX_SECONDS."""
         ended: list[str] = []
         sending = threading.Thread(target=lambda: ended.append(self._problem(body)), daemon=True)
         sending.start()
-        sending.join(MOST_SECONDS)
-        problem = ended[0] if ended else f"no answer within {MOST_SECONDS:.0f} s"
+        sending.join(MAX_SECONDS)
+        problem = ended[0] if ended else f"no answer within {MAX_SECONDS:.0f} s"
         if problem:
             raise NotSentError(problem)
 

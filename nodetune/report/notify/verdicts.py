@@ -14,7 +14,7 @@ from nodetune.audit.summary import at_least
 
 PASS, FAIL, UNKNOWN, LOST = "pass", "fail", "unknown", "not reached"
 STATES = (PASS, FAIL, UNKNOWN, LOST)
-LEAST = "medium"
+MIN_SEVERITY = "medium"
 """The severity that counts where the exit code counts none."""
 
 
@@ -37,7 +37,7 @@ class Notice:
 
 def verdicts(results: Iterable[HostResult], fail_on: str) -> dict[str, Verdict]:
     """Return host → verdict, by the findings of this severity and above. A host that was interrupted has none."""
-    counted = at_least(LEAST if fail_on == "never" else fail_on)
+    counted = at_least(MIN_SEVERITY if fail_on == "never" else fail_on)
     return {each.host: _verdict(each, counted) for each in results if each.state != "interrupted"}
 
 

@@ -37,10 +37,10 @@ FEW = 8
 NEARLY_ALL = 0.9
 """A finding of at least this share of the hosts comes before those of some hosts."""
 
-MOST_VARIANTS = 3
+MAX_VARIANTS = 3
 """Up to this many texts about one check have a line each, on few hosts and in the section BROKEN."""
 
-MOST_WORST = 10
+MAX_WORST = 10
 
 COMPARE = ("audit", "explain")
 """Commands that compare hosts with each other."""
@@ -229,7 +229,7 @@ class _Told:
         """Yield the lines of one check: one for each text if they are few, else one for the most frequent."""
         found = by_key((self._key(*member), member) for member in members)
         same = sorted(found.values(), key=lambda each: -len(each))
-        most = MOST_VARIANTS if many or self._hosts <= FEW else 1
+        most = MAX_VARIANTS if many or self._hosts <= FEW else 1
         alone = len(same) if len(same) <= most else most - 1
         for mine in same[:alone]:
             yield self._made(mine)
@@ -284,7 +284,7 @@ def worst(results: Sequence[HostResult]) -> tuple[Worst, ...]:
         return ()
     told = [Worst(result.host, Counter(found.severity for found in result.causes())) for result in results]
     grave = [each for each in told if any(each.failing.get(severity) for severity in GRAVE)]
-    first = heapq.nsmallest(MOST_WORST, grave, key=lambda each: [-each.failing.get(name, 0) for name in MOST_SEVERE])
+    first = heapq.nsmallest(MAX_WORST, grave, key=lambda each: [-each.failing.get(name, 0) for name in MOST_SEVERE])
     named = {each.host for each in first}
     causes = {
         result.host: [(found.severity, found.check) for found in result.causes()]

@@ -13,16 +13,16 @@ from nodetune.foundation import text
 if TYPE_CHECKING:
     from nodetune.api.device import Device
 
-LONGEST_NAMES = 32
+MAX_NAMES = 32
 """Longest list of devices; more are counted."""
 
-LONGEST_WANTED = 40
+MAX_WANTED = 40
 """Longer texts say themselves what is wanted: it is not repeated."""
 
 SHORT = 20
 """A value up to this length says too little without what is wanted."""
 
-LONGEST = 400
+MAX_LENGTH = 400
 LINE_OF_FILE = re.compile(r"/\S*/(\S+:\d+ .*)")
 
 
@@ -50,7 +50,7 @@ def line(found: Finding, devices: Iterable[Device] = ()) -> Line:
     elif not found.name:
         before = f"{found.title}: "
     words = subject, before + told + after, before + short
-    return Line(*(text.plain(each, LONGEST) for each in words))
+    return Line(*(text.plain(each, MAX_LENGTH) for each in words))
 
 
 def _names(seen: Mapping[str, str], found: Finding, devices: Iterable[Device]) -> str:
@@ -60,10 +60,10 @@ def _names(seen: Mapping[str, str], found: Finding, devices: Iterable[Device]) -
     from nodetune.audit.devices import ADDRESS, Names  # most hosts have no finding about a device
 
     names, shown = Names(devices), text.names(seen)
-    if len(seen) <= 2 and (len(shown) <= LONGEST_NAMES or len(seen) == 1):
+    if len(seen) <= 2 and (len(shown) <= MAX_NAMES or len(seen) == 1):
         of_file = LINE_OF_FILE.fullmatch(shown)
         return of_file[1] if of_file else ", ".join(map(names.shown, seen))
-    if len(shown) <= LONGEST_NAMES:
+    if len(shown) <= MAX_NAMES:
         return shown
     first = next(iter(seen))
     known = names.device(first) or ADDRESS.fullmatch(first)
@@ -88,7 +88,7 @@ def _change(found: Finding, seen: str) -> tuple[str, str]:
         return told, told
     if found.odd and found.usual and others and set(found.odd) <= set(found.subjects):
         return f"{seen}; {others} like it: {found.usual}", seen
-    longest = LONGEST_WANTED // 2 if found.repair else LONGEST_WANTED
+    longest = MAX_WANTED // 2 if found.repair else MAX_WANTED
     if found.wanted and max(len(seen), len(found.wanted)) <= longest:
         told = f"{seen} → {found.wanted}"
         return told, told if len(seen) <= SHORT else seen

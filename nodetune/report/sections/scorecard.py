@@ -13,7 +13,7 @@ from nodetune.foundation import by_key, text
 from nodetune.report import sections
 from nodetune.report.sections import Commands, Line
 
-LONGEST = 16
+MAX_LENGTH = 16
 """Checks that a command which only explains may name; with more, it explains the whole section."""
 
 REST = {PASS: "PASS", SKIP: "DOES NOT APPLY", OFF: "SWITCHED OFF OR LEFT OUT", NOT_JUDGED: "NOT JUDGED by nodetune"}
@@ -67,7 +67,7 @@ def parts(score: Score, results: Sequence[HostResult], commands: Commands) -> It
         chosen = dict.fromkeys(found.check for _, found in members)
         named = shlex.join(word for check in chosen for word in ("-s", check))
         acts = section.name in (sections.NOW, sections.DRAINED)
-        asked = replace(commands, selected=named) if acts or len(chosen) <= LONGEST else commands
+        asked = replace(commands, selected=named) if acts or len(chosen) <= MAX_LENGTH else commands
         rows = tuple(Row(_criteria(score, line), line) for line in section.lines)
         yield Part(section.title, rows, asked.of(section.name, members))
 

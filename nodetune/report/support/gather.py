@@ -15,9 +15,9 @@ from nodetune.audit.selection import Selection
 from nodetune.facts import document
 from nodetune.foundation import UserError, json_document, sealed
 from nodetune.foundation.stage_output import Show
-from nodetune.history import story
+from nodetune.history import timeline
 from nodetune.history.history import History
-from nodetune.history.look import FIGURES
+from nodetune.history.snapshot import FIGURES
 from nodetune.remediation.runs import earlier_runs
 from nodetune.report.support import vendor_facts
 from nodetune.report.support.request import SupportRequest
@@ -98,7 +98,7 @@ def _past(request: SupportRequest) -> dict[str, Any]:
     with History(request.history, make=False) as known:
         if request.host not in known.hosts():
             return {}
-        told = story.of_host(known, request.host, "", time.time() - HISTORY_DAYS * 86_400).data()
+        told = timeline.of_host(known, request.host, "", time.time() - HISTORY_DAYS * 86_400).data()
     shown = {name: [each for each in told[name] if _is_shown(each)] for name in ("changes", "series", "trends")}
     return {**shown, "findings": [each for each in told["findings"] if explain.area(str(each["finding"])) in AREAS]}
 

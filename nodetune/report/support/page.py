@@ -10,10 +10,10 @@ from nodetune import __version__
 from nodetune.api.model import Each, HostFacts, Value
 from nodetune.facts import machine
 from nodetune.foundation import text
-from nodetune.history.look import FIGURES
+from nodetune.history.snapshot import FIGURES
 from nodetune.report.support.gather import HISTORY_DAYS, Dossier
 
-MOST = 12
+MAX_LINES = 12
 """Lines of a part of the page; the files have all."""
 
 WIDTH = 11
@@ -55,7 +55,10 @@ def page(known: Dossier) -> str:
 
 
 def _part(name: str, found: Sequence[str]) -> Iterator[str]:
-    shown = [*found[:MOST], *([f"… and {len(found) - MOST} more: see the files"] if len(found) > MOST else [])]
+    shown = [
+        *found[:MAX_LINES],
+        *([f"… and {len(found) - MAX_LINES} more: see the files"] if len(found) > MAX_LINES else []),
+    ]
     for number, line in enumerate(shown or ["none known"]):
         yield f"{'' if number else name:{WIDTH}}  {line}"
 

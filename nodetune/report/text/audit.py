@@ -16,10 +16,10 @@ from nodetune.report import sections
 from nodetune.report.sections import BROKEN, DRAINED, FEW, HAND, NOW, UNKNOWN, Commands, Line, Report, Section, Worst
 from nodetune.report.text.lines import STYLE, Lines, Part, breaks, screen
 
-MOST = {BROKEN: 16, NOW: 10, DRAINED: 8, HAND: 14, UNKNOWN: 5}
+MAX_LINES = {BROKEN: 16, NOW: 10, DRAINED: 8, HAND: 14, UNKNOWN: 5}
 """Rows of each section for more than a few hosts: ten thousand hosts fit a screen of a hundred rows."""
 
-MOST_REASONS = 6
+MAX_REASONS = 6
 WITH_CHECKS = 100
 """The width from which a row ends with its check."""
 
@@ -29,7 +29,7 @@ NARROW = 18
 
 SEVERITY = 10
 INDENT = "  "
-LEAST = 16
+MIN_WIDTH = 16
 """The narrowest rest of a row that takes a part of the text."""
 
 WORDS = {"pass": "passed", "skip": "do not apply", "unknown": "unknown", "waived": "waived"}
@@ -67,7 +67,7 @@ class Printer:
     def _head(self) -> None:
         print_judged(self._out, self._results)
         self._out.joined(self._found(), self._counted())
-        for name, (hosts, comparisons, agreed) in list(fleet_groups(self._results).items())[:MOST_REASONS]:
+        for name, (hosts, comparisons, agreed) in list(fleet_groups(self._results).items())[:MAX_REASONS]:
             if comparisons:
                 alike = f"identical in {agreed} of {text.count(comparisons, 'comparison')}"
                 self._out.line((f"{text.count(len(hosts), 'host')} compared, {name}: {alike}", "dim"))
@@ -108,7 +108,7 @@ class Printer:
         self._to_do(section.command)
 
     def _shown(self, section: Section) -> Sequence[Line]:
-        most = MOST[section.name] if self._hosts > FEW else len(section.lines)
+        most = MAX_LINES[section.name] if self._hosts > FEW else len(section.lines)
         return section.lines if len(section.lines) <= most else section.lines[: most - 1]
 
     def _named(self, section: Section) -> str:
@@ -133,9 +133,9 @@ class Printer:
 
         lost = [(state, why, hosts) for state, found in causes(failed).items() for why, hosts in found]
         self._title(f"NOT REACHED: {len(failed)} of {text.count(self._hosts, 'host')}")
-        for state, why, hosts in lost[:MOST_REASONS]:
+        for state, why, hosts in lost[:MAX_REASONS]:
             self._out.line((state, "bold magenta"), f"  {named(hosts, 48)}: {why}", indent=INDENT, hang=" " * 8)
-        if rest := lost[MOST_REASONS:]:
+        if rest := lost[MAX_REASONS:]:
             left = sum(len(hosts) for *_, hosts in rest)
             told = f"{text.count(len(rest), 'more reason')} ({text.count(left, 'host')}): --format json lists all"
             self._out.line((f"… and {told}", "dim"), indent=INDENT)
@@ -186,9 +186,9 @@ def print_judged(out: Lines, results: Sequence[HostResult]) -> None:
         return
     from nodetune.report.text.host_names import aged, named  # one host needs no more than its name
 
-    for told, hosts in list(by_key((_profile(each), each.host) for each in ok).items())[:MOST_REASONS]:
+    for told, hosts in list(by_key((_profile(each), each.host) for each in ok).items())[:MAX_REASONS]:
         out.line((named(hosts, 48), "bold"), f"  {told}", hang=" " * 8)
-    for message, hosts in list(aged(results).items())[:MOST_REASONS]:
+    for message, hosts in list(aged(results).items())[:MAX_REASONS]:
         where = "all hosts" if len(hosts) == len(ok) else named(hosts)
         out.line((message, "yellow"), f": {where}")
 
@@ -250,7 +250,7 @@ class Columns:
 
 def _wrapped(told: str, first: int, width: int, most: int) -> list[str]:
     """Return the rows of a text. No address, command or number is parted; the last row may be cut."""
-    if first < min(LEAST, cell_len(told)):
+    if first < min(MIN_WIDTH, cell_len(told)):
         return ["", cut(told, width)]
     places = [0, *breaks(told, first, width), len(told)]
     rows = [told[here:there].rstrip() for here, there in pairwise(places)]

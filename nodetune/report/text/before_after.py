@@ -24,7 +24,7 @@ RIGHT = ("before", "after", "change", "seen from")
 FOLDED = {"measurement": 12, "of": 6, "hosts": 8}
 """Columns that may wrap, with their minimum width."""
 
-MOST_NAMES = 8
+MAX_NAMES = 8
 GUTTER = " " * 11
 
 
@@ -118,20 +118,20 @@ def _subjects(names: Sequence[str]) -> str:
 def _print_missing(lines: Lines, verified: BeforeAfterResult, single: bool) -> None:
     """Print the missing figures, with hosts folded."""
     same = by_key(_joined(verified.missing))
-    for (when, state, message), hosts in list(same.items())[:MOST_NAMES]:
+    for (when, state, message), hosts in list(same.items())[:MAX_NAMES]:
         style = "" if state == UNCHANGED else "bold magenta"
         lines.line((f"{state:<11}", style), "" if single else f"{nodeset.fold(hosts)}  ", f"not measured {when}")
         lines.line(text.plain(message, 300), indent=GUTTER)
-    if len(same) > MOST_NAMES:
-        lines.line(f"… and {len(same) - MOST_NAMES} more: --format json lists all", indent=GUTTER)
+    if len(same) > MAX_NAMES:
+        lines.line(f"… and {len(same) - MAX_NAMES} more: --format json lists all", indent=GUTTER)
 
 
 def _joined(missing: Sequence[HostMissing]) -> list[tuple[tuple[str, str, str], str]]:
     """Return ((when, state, message), host), with the missing figures of each host joined."""
     told = [((each.when, each.state, each.message), each.host) for each in missing if each.state != GONE]
     for host, names in by_key((each.host, each.message) for each in missing if each.state == GONE).items():
-        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-        told.append(((AFTER, GONE, text.names(names[:MOST_NAMES]) + more), host))
+        more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+        told.append(((AFTER, GONE, text.names(names[:MAX_NAMES]) + more), host))
     return told
 
 
@@ -146,18 +146,18 @@ def _print_waiting(lines: Lines, verified: BeforeAfterResult, done: Iterable[Ste
 
 def _print_short(lines: Lines, verified: BeforeAfterResult, asked: str, single: bool) -> None:
     """Print figures below target, even if the changes did not cause them."""
-    for each in verified.short[:MOST_NAMES]:
+    for each in verified.short[:MAX_NAMES]:
         figure, expected = each.figure, each.expected
         least = "at least" if figure.sign > 0 else "at most"
         bound = f", expected {least} {number(expected.bound)} ({expected.provenance})" if expected else ""
         where = "" if single else f"{figure.host} "
         lines.line(("below      ", STYLES[WORSE]), f"{where}{title(figure)} {figure.subject}")
         lines.line(f"{amount(figure)}{bound}", indent=GUTTER)
-    for found in verified.findings[:MOST_NAMES]:
+    for found in verified.findings[:MAX_NAMES]:
         lines.line(("below      ", STYLES[WORSE]), "" if single else f"{found.host} ", found.title)
     count = len(verified.short) + len(verified.findings)
     if count:
-        more = f"all {count}, with suspects" if count > MOST_NAMES else "with suspects"
+        more = f"all {count}, with suspects" if count > MAX_NAMES else "with suspects"
         words = " ".join(part for part in ("nodetune verify", asked, f"--suite {verified.wanted.suite}") if part)
         lines.line(f"{more}: ", (words, "green"), indent=GUTTER)
 

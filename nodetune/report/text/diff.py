@@ -17,7 +17,7 @@ KINDS = {NEW: "bold red", UNREAD: "magenta", CHANGED: "yellow", WAIVED: "dim", O
 """The changes of a finding, in the order of the report."""
 
 WORDS = {NEW: "new", CHANGED: "changed", GONE: "gone", UNREAD: "unknown", WAIVED: "waived", OFF: "off"}
-MOST = 6
+MAX_LINES = 6
 WIDEST_NAME = 44
 Folded = tuple[Change, list[str], list[str]]
 
@@ -129,10 +129,10 @@ def _finding(lines: Lines, kind: str, changes: Sequence[Change]) -> None:
     lines.line((f"{WORDS[kind]:<8}", KINDS[kind]), " ", severity, "  ", (change.what, "bold"), f"  {named(hosts)}")
     lines.line(text.plain(change.title), indent=" " * 19)
     variants = folded(changes)
-    for each, mine, _ in variants[:MOST]:
+    for each, mine, _ in variants[:MAX_LINES]:
         where = f"{fold(mine, 60)}: " if len(variants) > 1 else ""
         lines.line((where, "bold"), f"{each.before} → {each.after}", indent=" " * 19)
-    if len(variants) > MOST:
-        rest = [host for _, mine, _ in variants[MOST:] for host in mine]
-        lines.line((f"… and {text.count(len(variants) - MOST, 'other')} on {named(rest)}", "dim"), indent=" " * 19)
+    if len(variants) > MAX_LINES:
+        rest = [host for _, mine, _ in variants[MAX_LINES:] for host in mine]
+        lines.line((f"… and {text.count(len(variants) - MAX_LINES, 'other')} on {named(rest)}", "dim"), indent=" " * 19)
     lines.line("")

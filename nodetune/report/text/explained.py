@@ -7,14 +7,14 @@ from typing import TextIO
 
 from nodetune.api.model import Check, Finding, HostResult, disruption_name
 from nodetune.audit import explain
-from nodetune.audit.steps import filled
+from nodetune.audit.manual_steps import filled
 from nodetune.audit.summary import seen
 from nodetune.foundation import by_key, text
 from nodetune.report.sections import DRAINED, NOW, TITLES, UNKNOWN, Line, Report, Section
 from nodetune.report.text.host_names import named
 from nodetune.report.text.lines import STYLE, Lines, screen
 
-MOST = 6
+MAX_LINES = 6
 """Different values and steps of one check."""
 
 GUTTER = " " * 10
@@ -62,14 +62,14 @@ class _Printer:
         told = by_key((self._told(*member), member[0].host) for member in members)
         ordered = sorted(told.items(), key=lambda each: -len(each[1]))
         acts = {each[3:] for each in told}
-        for (observed, wanted, reason, *act), hosts in ordered[:MOST]:
+        for (observed, wanted, reason, *act), hosts in ordered[:MAX_LINES]:
             if not self._single:
                 self._out.line((named(hosts), "bold"), indent=GUTTER)
             self._labelled("observed", observed, f"   wanted {wanted}" if wanted else "")
             self._labelled("because", reason)
             if len(acts) > 1:
                 self._act(*act)
-        if left := ordered[MOST:]:
+        if left := ordered[MAX_LINES:]:
             count = text.count(sum(len(hosts) for _, hosts in left), "host")
             self._out.line((f"… and other values on {count}: -l HOST shows one", "dim"), indent=GUTTER)
         if len(acts) == 1:

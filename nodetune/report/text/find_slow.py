@@ -7,11 +7,11 @@ from typing import TextIO
 
 from nodetune.foundation import text
 from nodetune.report.text.lines import Lines, console
-from nodetune.verify.find_slow import words
+from nodetune.verify.find_slow import labels
 from nodetune.verify.find_slow.run import SlowSearch
 
 GUTTER = " " * 13
-MOST_DOUBTS = 8
+MAX_DOUBTS = 8
 SLOW, DOUBT, NOTE = "bold red", "yellow", "dim"
 
 
@@ -20,20 +20,20 @@ def print_search(stream: TextIO, found: SlowSearch, asked: Sequence[str]) -> Non
     lines = Lines(console(stream))
     _head(lines, found)
     for each in found.result.culprits:
-        name = words.name(each.part, found.fleet)
-        _line(lines, "slow", SLOW, f"{name}: {words.loss(each.loss, each.fault)} {words.evidence(each, found.fleet)}")
+        name = labels.name(each.part, found.fleet)
+        _line(lines, "slow", SLOW, f"{name}: {labels.loss(each.loss, each.fault)} {labels.evidence(each, found.fleet)}")
         for host in found.hosts(each.part):
             _causes(lines, host, found)
-        _line(lines, "", "", words.next_command(each.part, found, asked))
+        _line(lines, "", "", labels.next_command(each.part, found, asked))
     for straggler in found.stragglers:
-        what = f"{straggler.host} {straggler.subject}: {words.loss(straggler.loss)} {words.alone(straggler)}"
+        what = f"{straggler.host} {straggler.subject}: {labels.loss(straggler.loss)} {labels.alone(straggler)}"
         _line(lines, "slow alone", SLOW, what)
         _causes(lines, straggler.host, found)
-        _line(lines, "", "", words.command(["audit", *words.limited_to(asked, [straggler.host])]))
+        _line(lines, "", "", labels.command(["audit", *labels.limited_to(asked, [straggler.host])]))
     _doubts(lines, found)
     for lost in found.unreached:
         _line(lines, lost.state, DOUBT, f"{lost.host}: {lost.message}")
-    _line(lines, "proof", SLOW if found.left else "bold green", words.proof(found))
+    _line(lines, "proof", SLOW if found.left else "bold green", labels.proof(found))
     if len(found.fleet.nodes) > 3:
         _line(lines, "not tried", NOTE, "paths between hosts that are not neighbours in the order of their names")
 
@@ -49,11 +49,11 @@ def _head(lines: Lines, found: SlowSearch) -> None:
 
 def _doubts(lines: Lines, found: SlowSearch) -> None:
     doubts = found.result.doubts
-    for each in doubts[:MOST_DOUBTS]:
-        _line(lines, "undecided", DOUBT, words.doubt(each, found))
-    if len(doubts) > MOST_DOUBTS:
-        _line(lines, "", "", f"and {len(doubts) - MOST_DOUBTS} more: --format json lists all")
-    if told := words.bimodal(found):
+    for each in doubts[:MAX_DOUBTS]:
+        _line(lines, "undecided", DOUBT, labels.doubt(each, found))
+    if len(doubts) > MAX_DOUBTS:
+        _line(lines, "", "", f"and {len(doubts) - MAX_DOUBTS} more: --format json lists all")
+    if told := labels.bimodal(found):
         _line(lines, "bimodal", NOTE, told)
 
 

@@ -14,14 +14,14 @@ from nodetune.audit.summary import compliant, fleet_groups, parts_of, seen, skip
 from nodetune.foundation import by_key, text
 from nodetune.report.sections import short_reason
 from nodetune.report.text.finding_groups import Group, grouped
-from nodetune.report.text.host_names import CUT, FEW, MOST_REASONS, WHOLE, fold, judged_by, named, unreached
+from nodetune.report.text.host_names import CUT, FEW, MAX_REASONS, WHOLE, fold, judged_by, named, unreached
 from nodetune.report.text.lines import STYLE, Lines, console, some
 
-MOST_VARIANTS = 6
-MOST_WHOLE = 3
+MAX_VARIANTS = 6
+MAX_WHOLE = 3
 """Up to this many findings, all their hosts are named."""
 
-MOST_FULL = 10
+MAX_FULL = 10
 """Above this many findings on more than a few hosts, each is shown in short form; the next commands are elsewhere."""
 
 SHORT_VARIANTS = {"critical": 3, "high": 3}
@@ -70,7 +70,7 @@ class Printer:
         self._single = len(results) == 1
         self._groups = grouped(results)
         self._parts = parts_of(found for result in results for found in result.findings)
-        self._brief = len(results) > FEW and len(self._groups) > MOST_FULL
+        self._brief = len(results) > FEW and len(self._groups) > MAX_FULL
         self._cut = self._brief
         self._last: set[str] = set()
 
@@ -114,7 +114,7 @@ class Printer:
         )
         ordered = sorted(variants.items(), key=lambda item: -len(item[1]))
         reasons = {reason for _, _, reason in variants}
-        most = SHORT_VARIANTS.get(group.severity, 1) if self._brief else MOST_VARIANTS
+        most = SHORT_VARIANTS.get(group.severity, 1) if self._brief else MAX_VARIANTS
         for (observed, wanted, reason), hosts in ordered[:most]:
             where = self._share(hosts, len(group.members)) if len(variants) > 1 else ""
             self._variant(observed, wanted, reason if len(reasons) > 1 else "", where)
@@ -131,7 +131,7 @@ class Printer:
             self._line(*head)
             return
         room = self._out.room() - len(GUTTER) - len(group.check) - 2
-        every = len(self._groups) <= MOST_WHOLE
+        every = len(self._groups) <= MAX_WHOLE
         where = self._where(group.hosts, WHOLE if every else self._out.room(GUTTER))
         if len(where) > room >= NARROWEST and not every:
             where = self._where(group.hosts, room)
@@ -258,7 +258,7 @@ class Printer:
                     ids.add(found.check)
                     hosts.add(result.host)
         ordered = sorted(reasons.items(), key=lambda item: -len(item[1][0]))
-        most = MOST_REASONS if len(self._results) > FEW else len(ordered)
+        most = MAX_REASONS if len(self._results) > FEW else len(ordered)
         for reason, (ids, hosts) in ordered[:most]:
             where = "" if self._single else f"  {named(sorted(hosts), 60)}"
             self._line(("unknown ", "magenta"), f"  {text.count(len(ids), 'check')}{where}: {reason}")
@@ -270,7 +270,7 @@ class Printer:
 
     def _skipped(self) -> None:
         """Print why checks do not apply if only a few were selected; otherwise they are only counted."""
-        if len({found.check for result in self._results for found in result.findings}) > MOST_FULL:
+        if len({found.check for result in self._results for found in result.findings}) > MAX_FULL:
             return
         for (check, reason), hosts in skipped(self._results).items():
             where = "" if self._single else f"  {named(hosts, 60)}"

@@ -12,15 +12,15 @@ from typing import TextIO
 from nodetune.api.model import SEVERITIES
 from nodetune.audit import explain
 from nodetune.foundation import text
-from nodetune.history import kinds, story, trends
+from nodetune.history import kinds, timeline, trends
 from nodetune.history.points import DAY, Change, Drain, Point
-from nodetune.history.story import Series, Story
+from nodetune.history.timeline import Series, Story
 from nodetune.history.trends import Trend
 from nodetune.report.text.lines import STYLE, Lines, console
 
-MOST_CHANGES = 40
-MOST_SERIES = 30
-MOST_HOSTS = 40
+MAX_CHANGES = 40
+MAX_SERIES = 30
+MAX_HOSTS = 40
 SEVERITY = 10
 RANK = {name: number for number, name in enumerate(("", *SEVERITIES))}
 
@@ -32,9 +32,9 @@ def print_fleet(stream: TextIO, hosts: Sequence[tuple[str, int]], found: Sequenc
         _trends(out, found)
         out.gap()
     out.line((text.count(len(hosts), "host"), "bold"), "" if found else ", no trends")
-    for host, at in hosts[:MOST_HOSTS]:
+    for host, at in hosts[:MAX_HOSTS]:
         out.line(f"{text.plain(host)}  last look {moment(at)}", indent="  ")
-    _more(out, len(hosts) - MOST_HOSTS, "host")
+    _more(out, len(hosts) - MAX_HOSTS, "host")
 
 
 def print_host(stream: TextIO, told: Story) -> None:
@@ -76,7 +76,7 @@ def _changes(out: Lines, found: Sequence[Change]) -> None:
     if not found:
         return
     _title(out, "CHANGES")
-    for each in found[-MOST_CHANGES:]:
+    for each in found[-MAX_CHANGES:]:
         was = "" if each.leaf == "reset" else f"{text.value(each.before)} → "
         out.line(
             (moment(each.at), "dim"),
@@ -84,7 +84,7 @@ def _changes(out: Lines, found: Sequence[Change]) -> None:
             indent="  ",
             hang="    ",
         )
-    _more(out, len(found) - MOST_CHANGES, "older change")
+    _more(out, len(found) - MAX_CHANGES, "older change")
 
 
 def _findings(out: Lines, found: Sequence[Drain]) -> None:
@@ -112,13 +112,15 @@ def _series(out: Lines, found: Sequence[Series]) -> None:
     if not found:
         return
     _title(out, "NUMBERS")
-    shown = found[:MOST_SERIES]
+    shown = found[:MAX_SERIES]
     width = max(len(text.plain(each.leaf)) for each in shown)
     for each in shown:
         out.line(
-            f"{text.plain(each.leaf):<{width}}  {each.line:<{story.WIDTH}}  {summary(each)}", indent="  ", hang="    "
+            f"{text.plain(each.leaf):<{width}}  {each.line:<{timeline.WIDTH}}  {summary(each)}",
+            indent="  ",
+            hang="    ",
         )
-    _more(out, len(found) - MOST_SERIES, "number")
+    _more(out, len(found) - MAX_SERIES, "number")
 
 
 def summary(series: Series) -> str:
@@ -126,7 +128,7 @@ def summary(series: Series) -> str:
     if kinds.of(series.leaf) in kinds.COUNTERS:
         return f"+{series.grown:,}{_growth(series.points)}"
     low, high = min(each.low for each in series.points), max(each.high for each in series.points)
-    named = [story.number(series.leaf, each) for each in (low, high, series.points[-1].high)]
+    named = [timeline.number(series.leaf, each) for each in (low, high, series.points[-1].high)]
     return f"{named[0]} to {named[1]}, now {named[2]}{_direction(series.points)}"
 
 

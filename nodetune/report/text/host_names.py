@@ -10,14 +10,14 @@ from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
 from nodetune.report.text.lines import Lines
 
-LONGEST_NAME = 64
+MAX_NAME_LENGTH = 64
 """Names up to this length are never cut: a part of a name would identify no host."""
 
 FEW = 8
 """Up to this many hosts, no count is needed."""
 
-MOST_REASONS = 6
-LONGEST = 160
+MAX_REASONS = 6
+MAX_LENGTH = 160
 CUT = " … "
 """Separates the named hosts from the number of the others."""
 
@@ -38,7 +38,7 @@ ACCEPT = "--accept-new-host-keys"
 """Accepts new keys; a changed key is still rejected."""
 
 
-def fold(hosts: Iterable[str], longest: int = LONGEST) -> str:
+def fold(hosts: Iterable[str], longest: int = MAX_LENGTH) -> str:
     """Fold hosts into one node set. If it is too long, return its first hosts and the number of the others."""
     names = sorted(hosts, key=_natural)
     if _seems_short(names, longest):
@@ -48,7 +48,7 @@ def fold(hosts: Iterable[str], longest: int = LONGEST) -> str:
     room = longest - len(f"{CUT}{len(names)} more")
     shown, first = _first(names, room)
     return (
-        f"{plain_text.plain(shown, max(LONGEST_NAME, room))}{CUT}{len(names) - first} more"
+        f"{plain_text.plain(shown, max(MAX_NAME_LENGTH, room))}{CUT}{len(names) - first} more"
         if len(names) > first
         else shown
     )
@@ -90,7 +90,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part[:18]) if part.isdecimal() else -1, part) for part in re.split(r"(\d+)", name)]
 
 
-def named(hosts: Sequence[str], longest: int = LONGEST) -> str:
+def named(hosts: Sequence[str], longest: int = MAX_LENGTH) -> str:
     """Fold the host names, preceded by their number if there are more than a few."""
     if len(hosts) <= FEW:
         return fold(hosts, longest)
@@ -104,7 +104,7 @@ def judged_by(out: Lines, results: Sequence[HostResult]) -> None:
     for (name, reason), hosts in by_key(((each.profile, each.profile_reason), each.host) for each in ok).items():
         because = f" ({plain_text.plain(reason)})" if reason else ""
         out.line((named(hosts, out.room() // 2), "bold"), f"  profile {name}{because}", hang=" " * 10)
-    for message, hosts in list(aged(results).items())[:MOST_REASONS]:
+    for message, hosts in list(aged(results).items())[:MAX_REASONS]:
         out.line((message, "yellow"), "" if len(results) == 1 else f": {named(hosts)}")
     out.line("")
 
@@ -120,11 +120,11 @@ def unreached(out: Lines, failures: Iterable[Failure], command: str = "") -> Non
     """Print the unreachable hosts by state and reason. `command` is the command that was run, to be proposed again."""
     for state, found in causes(failures).items():
         out.line((state, "bold magenta"), f"  {named([host for _, hosts in found for host in hosts])}")
-        for why, hosts in found[:MOST_REASONS]:
+        for why, hosts in found[:MAX_REASONS]:
             out.line(f"{named(hosts, 60)}: " if len(found) > 1 else "", plain_text.plain(why), indent=" " * 10)
             if why == KEYS:
                 out.whole(("next     ", "dim"), (f"{command} {ACCEPT}".strip(), "green"), indent=" " * 10)
-        if rest := found[MOST_REASONS:]:
+        if rest := found[MAX_REASONS:]:
             told = f"{plain_text.count(len(rest), 'more reason')} ({plain_text.count(sum(len(hosts) for _, hosts in rest), 'host')})"
             out.line((f"… and {told}: --format json lists all", "dim"), indent=" " * 10)
 

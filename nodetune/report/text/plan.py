@@ -16,11 +16,11 @@ from nodetune.remediation.host_view import FILES
 from nodetune.remediation.plan import CODE, HostPlan, edited
 from nodetune.report import sections
 from nodetune.report.sections import DRAINED, NOW, UNKNOWN, Commands, Line, Section
-from nodetune.report.text.audit import MOST, SEVERITY, Columns, print_judged
+from nodetune.report.text.audit import MAX_LINES, SEVERITY, Columns, print_judged
 from nodetune.report.text.host_names import named, unreached
 from nodetune.report.text.lines import Lines, screen
 
-MOST_MANUAL = 3
+MAX_MANUAL = 3
 """Up to this many causes that need a person have lines: a plan is about the others."""
 
 INDENT = "  "
@@ -103,9 +103,9 @@ class Printer:
         return self._whole.setdefault(id(found), replace(found, part_of="", reported_by={}))
 
     def _shown(self, section: Section) -> Sequence[Line]:
-        if section.name in ACTS or len(section.lines) <= MOST_MANUAL:
+        if section.name in ACTS or len(section.lines) <= MAX_MANUAL:
             return section.lines
-        return section.lines[: MOST[UNKNOWN]] if section.name == UNKNOWN else ()
+        return section.lines[: MAX_LINES[UNKNOWN]] if section.name == UNKNOWN else ()
 
     def _section(self, section: Section, shown: Sequence[Line], columns: Columns) -> None:
         self._out.gap()

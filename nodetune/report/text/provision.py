@@ -14,7 +14,7 @@ from nodetune.report.text.host_names import UNKNOWN_KEY, unreached
 from nodetune.report.text.lines import Lines, console
 
 STYLE = {DONE: "green", NOTHING: "dim", FAILED: "bold red", NOT_BEGUN: "yellow", LEFT_OUT: "dim"}
-MOST_PACKAGES = 40
+MAX_PACKAGES = 40
 
 
 def print_plan(
@@ -49,11 +49,11 @@ def _without_keys(out: Lines, problems: Mapping[str, str], asked: str) -> list[t
 
 
 def _print_changes(out: Lines, moved: Sequence[tuple[str, str, str]]) -> None:
-    for name, before, after in moved[:MOST_PACKAGES]:
+    for name, before, after in moved[:MAX_PACKAGES]:
         what = f"{before} → {after}" if before and after else after or f"{before} → removed"
         out.line(f"{name} ", (text.plain(what), "cyan"), indent="    ")
-    if len(moved) > MOST_PACKAGES:
-        out.line(f"and {len(moved) - MOST_PACKAGES} more", indent="    ")
+    if len(moved) > MAX_PACKAGES:
+        out.line(f"and {len(moved) - MAX_PACKAGES} more", indent="    ")
 
 
 def print_record(stream: TextIO, document: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ from nodetune.report.text.lines import STYLE, Lines, screen
 
 INDENT = "  "
 SEVERITY = 10
-MOST = 14
+MAX_LINES = 14
 """Rows of a part; all of them with --full."""
 
 WIDEST = {"criterion": 32, "check": 34, "hosts": 24}
@@ -52,7 +52,7 @@ def write(
 def _part(out: Lines, part: Part, hosts: int, *, full: bool) -> None:
     out.gap()
     out.line((f"{part.title} ({text.count(len(part.rows), 'row')})", "bold"))
-    rows = part.rows if full or len(part.rows) <= MOST else part.rows[: MOST - 1]
+    rows = part.rows if full or len(part.rows) <= MAX_LINES else part.rows[: MAX_LINES - 1]
     widths = {
         "criterion": min(max(len(row.criteria) for row in rows), WIDEST["criterion"]),
         "check": min(max(len(row.line.check) for row in rows), WIDEST["check"]),

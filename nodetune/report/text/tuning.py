@@ -14,7 +14,7 @@ from nodetune.tune.document import chance
 from nodetune.tune.headline import headline, interval, percent, resolved
 from nodetune.tune.space import in_words
 
-MOST_DROPPED = 8
+MAX_DROPPED = 8
 STYLES = {"accepted": "bold green", "nothing better": "bold"}
 
 
@@ -87,7 +87,7 @@ def _print_dropped(lines: Lines, dropped: Sequence[Mapping[str, Any]]) -> None:
     if dropped:
         lines.line("")
         lines.line(("left out", "bold"), f": {text.count(len(dropped), 'setting')}")
-    for each in dropped[:MOST_DROPPED]:
+    for each in dropped[:MAX_DROPPED]:
         lines.line(f"{in_words(each['setting'])}: {text.plain(each['reason'], 200)}", indent="  ")
-    if len(dropped) > MOST_DROPPED:
-        lines.line(f"and {len(dropped) - MOST_DROPPED} more (--format json)", indent="  ")
+    if len(dropped) > MAX_DROPPED:
+        lines.line(f"and {len(dropped) - MAX_DROPPED} more (--format json)", indent="  ")

@@ -15,13 +15,13 @@ from nodetune.report.text import host_names, verify_table
 from nodetune.report.text.host_names import unreached
 from nodetune.report.text.lines import Lines, console, some
 from nodetune.report.text.verify_table import BELOW, STYLE
-from nodetune.verify import diagnosis, rooflines, unproven, worth
+from nodetune.verify import diagnosis, efficiency, rooflines, unproven
 from nodetune.verify.model import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Verdict
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
 
 GUTTER = " " * 9
-MOST_SHORT, MOST = 12, 6
+MAX_BELOW_TARGET, MAX_SUBJECTS = 12, 6
 PAIR = re.compile(r"GPU(\d+)([→↔])GPU(\d+)")
 
 
@@ -63,10 +63,10 @@ class Printer:
         if verification.state != "ok":
             self._lines.line((f"{verification.state}  ", "bold magenta"), verification.message)
         groups = _by_part(verification.short)
-        for group in groups[:MOST_SHORT]:
+        for group in groups[:MAX_BELOW_TARGET]:
             self._short(group)
-        if len(groups) > MOST_SHORT:
-            self._lines.line(f"… and {len(groups) - MOST_SHORT} more: --format json lists all", indent=GUTTER)
+        if len(groups) > MAX_BELOW_TARGET:
+            self._lines.line(f"… and {len(groups) - MAX_BELOW_TARGET} more: --format json lists all", indent=GUTTER)
         self._findings(verification)
         verify_table.print_table(self._console, verification.verdicts)
         ridges = sorted(rooflines.ridges(verification.verdicts).values())
@@ -85,8 +85,8 @@ class Printer:
 
     def _worth(self, verification: HostVerification) -> None:
         """Print what a watt and, with a price, a unit of money buy."""
-        watts = sorted(worth.per_watt(verification.verdicts).values())
-        prices = sorted(worth.per_price(verification.verdicts, self._gpu_hour).values())
+        watts = sorted(efficiency.per_watt(verification.verdicts).values())
+        prices = sorted(efficiency.per_price(verification.verdicts, self._gpu_hour).values())
         if watts:
             told = f"{_between(watts, 3)} TFLOP/s a watt (bf16, sustained)"
             self._lines.line((f"{'power':<9}", STYLE["note"]), told, hang=GUTTER)
@@ -111,7 +111,7 @@ class Printer:
             word = BELOW if found.status == SHORT else found.status
             self._lines.line((f"{word:<9}", STYLE[found.status]), found.title)
             if found.subjects:
-                self._lines.line(("at       ", "dim"), some(found.subjects, MOST), indent=GUTTER, hang=" " * 9)
+                self._lines.line(("at       ", "dim"), some(found.subjects, MAX_SUBJECTS), indent=GUTTER, hang=" " * 9)
             if found.next:
                 self._lines.line(("next     ", "dim"), found.next, indent=GUTTER, hang=" " * 9)
         if verification.short or verification.findings:
@@ -138,7 +138,7 @@ class Printer:
 
     def _disturbed(self, verification: HostVerification) -> None:
         """Print the load from others during the measurement, and the commands to repeat what is below target."""
-        for name, why in verification.disturbed[:MOST_SHORT]:
+        for name, why in verification.disturbed[:MAX_BELOW_TARGET]:
             self._lines.line((f"{'loaded':<9}", "bold magenta"), (name, "bold"), f"  {why}", hang=GUTTER)
         below = {each.figure.measurement: each.figure for each in verification.verdicts if each.disturbed}
         if below:
@@ -154,7 +154,9 @@ class Printer:
             for each in verification.unmeasured
         )
         for (status, reason), names in reasons.items():
-            self._lines.line((f"{status:<9}", STYLE[status]), (some(names, MOST), "bold"), f"  {reason}", hang=GUTTER)
+            self._lines.line(
+                (f"{status:<9}", STYLE[status]), (some(names, MAX_SUBJECTS), "bold"), f"  {reason}", hang=GUTTER
+            )
         for note in verification.notes:
             self._lines.line((f"{'note':<9}", STYLE["note"]), note, hang=GUTTER)
 

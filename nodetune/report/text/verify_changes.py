@@ -18,7 +18,7 @@ from nodetune.verify.scaling import Scaling
 
 STYLES = {WORSE: "bold red", BETTER: "green", UNSURE: "magenta", SAME: ""}
 NAMES = ("", "measurement", "of", "before", "after", "change", "seen from")
-MOST = 8
+MAX_LINES = 8
 """Names of missing figures in one line."""
 
 FOLDED = ("measurement", "of")
@@ -90,8 +90,8 @@ def _missing(lines: Lines, missing: Iterable[Figure]) -> None:
     """Print what was not measured again, hosts that lack the same in one line."""
     lacks = by_key((each.host, f"{title(each)} {text.plain(each.subject, 40)}".strip()) for each in missing)
     for names, hosts in by_key((tuple(names), host) for host, names in lacks.items()).items():
-        more = f" and {text.count(len(names) - MOST, 'other')}" if len(names) > MOST else ""
-        lines.line(("not measured after: ", "bold magenta"), f"{named(hosts)}: {text.names(names[:MOST])}{more}")
+        more = f" and {text.count(len(names) - MAX_LINES, 'other')}" if len(names) > MAX_LINES else ""
+        lines.line(("not measured after: ", "bold magenta"), f"{named(hosts)}: {text.names(names[:MAX_LINES])}{more}")
 
 
 def lost_runs(changes: Sequence[FigureChange]) -> str:

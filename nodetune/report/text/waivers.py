@@ -10,7 +10,7 @@ from nodetune.foundation import text
 from nodetune.report.text.host_names import named
 from nodetune.report.text.lines import Lines, screen
 
-MOST = 5
+MAX_LINES = 5
 TITLE = 10
 
 
@@ -21,11 +21,11 @@ def write(found: Sequence[IdleWaiver], validate: str, stream: TextIO) -> None:
     out = Lines(screen(stream))
     out.gap()
     out.line(("WAIVERS WITHOUT EFFECT", "bold"))
-    for each in found[:MOST]:
+    for each in found[:MAX_LINES]:
         title, told = _told(each)
         out.line((f"{title:<{TITLE}}", "yellow"), (each.waiver.id, "bold"), f"  {told}", indent="  ", hang=" " * TITLE)
-    if len(found) > MOST:
-        out.line((f"… and {text.count(len(found) - MOST, 'other')}", "dim"), indent="  ")
+    if len(found) > MAX_LINES:
+        out.line((f"… and {text.count(len(found) - MAX_LINES, 'other')}", "dim"), indent="  ")
     out.whole((f"{'to do':<{TITLE}}", "dim"), (validate, "green"), indent="  ")
 
 

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from nodetune.foundation import by_key, text
+from nodetune.jobs.watch import document
+from nodetune.jobs.watch.model import FREE, TITLES, UNKNOWN, WORKING, WatchedGpu, WatchedHost
 from nodetune.report.text import host_names
 from nodetune.report.text.lines import Lines, screen, some
-from nodetune.verify.watch import document
-from nodetune.verify.watch.model import FREE, TITLES, UNKNOWN, WORKING, WatchedGpu, WatchedHost
 
 INDENT = "  "
 DEEP = " " * 6
-MOST_JOBS = 40
-MOST_LATE = 4
+MAX_JOBS = 40
+MAX_LATE = 4
 FIGURES = (("kernels", "graphics"), ("SMs", "sm"), ("tensor", "tensor"), ("memory", "dram"))
 Seen = tuple[str, WatchedGpu]
 
@@ -23,13 +23,13 @@ def print_watch(stream: TextIO, watched: Sequence[WatchedHost]) -> None:
     """Print the report."""
     out = Lines(screen(stream))
     jobs = document.jobs(watched)
-    for use in jobs[:MOST_JOBS]:
+    for use in jobs[:MAX_JOBS]:
         waste = f", {use.wasted} of them not well used" if use.wasted else ""
         out.line((use.job.title, "bold"), f"  {text.count(len(use.gpus), 'GPU')}{waste}")
         _verdicts(out, use.gpus)
         out.line("")
-    if len(jobs) > MOST_JOBS:
-        out.line(f"… and {len(jobs) - MOST_JOBS} more jobs: --format json lists all")
+    if len(jobs) > MAX_JOBS:
+        out.line(f"… and {len(jobs) - MAX_JOBS} more jobs: --format json lists all")
     _without_job(out, watched)
     host_names.unreached(out, [(each.state, each.host, each.message) for each in watched if each.state != "ok"])
     out.line(summary(watched))
@@ -49,7 +49,7 @@ def _verdicts(out: Lines, gpus: Iterable[Seen]) -> None:
             out.line((", ".join(figures), "dim"), indent=DEEP)
         late = list(dict.fromkeys(name for _, each in seen for name in each.judged.late))
         if late:
-            out.line(("late  ", "bold"), some(late, MOST_LATE), indent=DEEP, hang=INDENT)
+            out.line(("late  ", "bold"), some(late, MAX_LATE), indent=DEEP, hang=INDENT)
 
 
 def _where(seen: Sequence[Seen]) -> str:

@@ -27,7 +27,7 @@ UNITS = {"locked_clocks": "MHz", "power_limit": "W"}
 LOWEST = 0.5
 """The lowest rung as a fraction of the highest clock or default power limit: below it, work takes twice as long."""
 
-MOST_MILLIWATTS = 100_000_000
+MAX_MILLIWATTS = 100_000_000
 HELD_BY_LOCK = "applications_clocks_setting"
 """NVML's name for locked clocks too."""
 
@@ -193,7 +193,7 @@ def _clocks(facts: HostFacts, rungs: int) -> tuple[int, ...]:
 def _limits(facts: HostFacts, rungs: int) -> tuple[int, ...]:
     bounds = _value(facts, LIMITS, "the power limits that the GPUs allow").values()
     default = min(_value(facts, DEFAULT_LIMIT, "the default power limits").values())
-    if not 0 < default < MOST_MILLIWATTS:
+    if not 0 < default < MAX_MILLIWATTS:
         raise BenchError(f"{default} mW is not a valid default power limit: check the GPUs with nvidia-smi -q -d POWER")
     least = max(*(low for low, _ in bounds), LOWEST * default)
     return _spread(list(range(-(-int(least) // 1000), default // 1000)), rungs)

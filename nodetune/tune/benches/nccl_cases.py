@@ -50,7 +50,7 @@ COLLECTIVES = {
     "latency": ("all_reduce", "alltoall"),
 }
 AUTO = "auto"
-MOST_COUNTED = 1 << 20
+MAX_COUNTED = 1 << 20
 SCREENED, APPLIED = 6, 4
 """Rounds of a block: with communicators of one process, and with processes of their own, which are started again each time."""
 
@@ -211,7 +211,7 @@ def _nearest(size: int, sizes: Sequence[int]) -> int:
 
 def count(value: Any, otherwise: int) -> int:
     """Return a number from a host, or the default if it is not a number."""
-    return value if type(value) is int and 0 < value < MOST_COUNTED else otherwise
+    return value if type(value) is int and 0 < value < MAX_COUNTED else otherwise
 
 
 def key(figure: Figure) -> str:
@@ -227,7 +227,7 @@ def amounts(found: Iterable[Figure]) -> dict[str, list[int]]:
         for name, given in known.items()
         if isinstance(given, list)
         and len(given) == 2
-        and all(type(each) is int and 0 <= each < MOST_COUNTED for each in given)
+        and all(type(each) is int and 0 <= each < MAX_COUNTED for each in given)
         and given[0]
     }
 

@@ -37,13 +37,13 @@ LAUNCH, BYTES_A_MICROSECOND = 20.0, 100e3
 """The time of a call in a log that has none: enough to weigh sizes, which differ by factors of thousands."""
 
 EXPECTED = "give JSON of NCCL's inspector, or a log of NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=COLL"
-MOST_SIZES = 4
-LEAST_SHARE = 0.05
+MAX_SIZES = 4
+MIN_SHARE = 0.05
 """Fraction of the time: smaller shares are ignored."""
 
-MOST_LINES = 2_000_000
+MAX_LINES = 2_000_000
 LARGEST = 1 << 36
-LEAST = 4
+MIN_ROUNDS = 4
 """Bytes."""
 
 
@@ -76,7 +76,7 @@ def read(path: Path) -> Profile:
 def _calls(path: Path) -> Iterator[tuple[str, int, float]]:
     with path.open("r", encoding="utf-8", errors="replace") as lines:
         for number, line in enumerate(lines):
-            if number >= MOST_LINES:
+            if number >= MAX_LINES:
                 return
             found = _call(line) if line.lstrip().startswith("{") else _logged(line)
             if found:
@@ -94,7 +94,7 @@ def _call(line: str) -> tuple[str, int, float] | None:
         return None
     size: Any = call.get("coll_msg_size_bytes")
     time: Any = call.get("coll_exec_time_us")
-    sound = type(size) is int and LEAST <= size <= LARGEST and type(time) in (int, float) and 0 < time < 1e12
+    sound = type(size) is int and MIN_ROUNDS <= size <= LARGEST and type(time) in (int, float) and 0 < time < 1e12
     return (NAMES[call["coll"]], size, float(time)) if sound else None
 
 
@@ -105,7 +105,7 @@ def _logged(line: str) -> tuple[str, int, float] | None:
         return None
     ranks = 1 if found[1] == "AllReduce" else int(found[4])
     size = int(found[2]) * WIDTHS[int(found[3])] * ranks
-    return (NAMES[found[1]], size, LAUNCH + size / BYTES_A_MICROSECOND) if LEAST <= size <= LARGEST else None
+    return (NAMES[found[1]], size, LAUNCH + size / BYTES_A_MICROSECOND) if MIN_ROUNDS <= size <= LARGEST else None
 
 
 def _power(size: int) -> int:
@@ -116,8 +116,8 @@ def _power(size: int) -> int:
 def _chosen(spent: dict[tuple[str, int], float]) -> Profile:
     whole = sum(spent.values())
     ranked = sorted(spent.items(), key=lambda item: (-item[1], item[0]))
-    kept = [key for key, time in ranked if time >= LEAST_SHARE * whole] or [ranked[0][0]]
-    sizes = list(dict.fromkeys(size for _, size in kept))[:MOST_SIZES]
+    kept = [key for key, time in ranked if time >= MIN_SHARE * whole] or [ranked[0][0]]
+    sizes = list(dict.fromkeys(size for _, size in kept))[:MAX_SIZES]
     names = list(dict.fromkeys(name for name, size in kept if size in sizes))
     weights = {(name, size): time / whole for (name, size), time in spent.items() if name in names and size in sizes}
     return Profile(tuple(names), tuple(sorted(sizes)), round(sum(weights.values()), 3), weights)

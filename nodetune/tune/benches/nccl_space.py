@@ -15,7 +15,7 @@ from nodetune.tune.model import Choice, Parameter, Setting
 
 GUIDE = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html"
 OBJECTIVES = ("bandwidth", "overlap", "latency")
-MOST_SOCKETS = 64
+MAX_SOCKETS = 64
 """NCCL_SOCKET_NTHREADS times NCCL_NSOCKS_PERTHREAD cannot exceed it (user guide)."""
 
 OLD_MOST_CTAS, MANY_CTAS = 32, (2, 25)
@@ -218,4 +218,4 @@ def allowed(setting: Setting, survey: Survey) -> bool:
     split = dict(setting).get("NCCL_IB_SPLIT_DATA_ON_QPS") == 1
     several = number("NCCL_IB_QPS_PER_CONNECTION", 1) > 1
     pxn_off = number("NCCL_PXN_DISABLE", 0) == 1 and "NCCL_P2P_PXN_LEVEL" in dict(setting)
-    return least <= most and sockets <= MOST_SOCKETS and (several or not split) and not pxn_off
+    return least <= most and sockets <= MAX_SOCKETS and (several or not split) and not pxn_off

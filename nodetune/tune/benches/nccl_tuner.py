@@ -13,7 +13,7 @@ from typing import Any
 
 from nodetune.foundation import file_io, paths, text
 from nodetune.tune.benches.nccl_space import FUNCTIONS, Survey
-from nodetune.tune.confirm import LEAST_GAIN
+from nodetune.tune.confirm import MIN_GAIN
 from nodetune.tune.model import DEFAULT, Setting, Trial
 
 SOURCE, LIBRARY, ROWS, INSTALL = "nodetune_tuner.c", "libnodetune-tuner.so", "nccl_tuner.csv", "INSTALL.txt"
@@ -29,12 +29,12 @@ NEAR = 4
 ROWS_NAME = "TUNER_ROWS"
 """The name of rows in a setting (nodetune/measurements/nccl_plugin.py): lines, separated by semicolons."""
 
-EQUAL = LEAST_GAIN
+EQUAL = MIN_GAIN
 """Settings whose gains at a size differ by less are equally good there."""
 
 RAISES = ("NCCL_MIN_CTAS", "NCCL_MIN_NCHANNELS")
 ALGORITHMS = ("tree", "ring", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat")
-WITH_CHANNELS, MOST_CHANNELS = ("ring", "tree"), 64
+WITH_CHANNELS, MAX_CHANNELS = ("ring", "tree"), 64
 """The words of rows: the algorithms, those with channels, and the number of these at most."""
 
 HEADER = "# collective,min_bytes,max_bytes,algorithm,channels,nodes,ranks; -1: any, channels: NCCL's choice\n"
@@ -104,7 +104,7 @@ def _best(case: Case, gains: Mapping[Setting, Mapping[Case, float]]) -> Setting:
     """Return the simplest of the settings that are as good as the best; the default if none gains enough."""
     known = {setting: each[case] for setting, each in gains.items() if case in each}
     best = max(known.values(), default=0.0)
-    if best < LEAST_GAIN:
+    if best < MIN_GAIN:
         return DEFAULT
     return min(
         (each for each, gain in known.items() if gain >= best - EQUAL), key=lambda each: (len(each), _ctas(each))
@@ -125,7 +125,7 @@ def _row(setting: Setting, way: Mapping[str, Any], *, raised: int) -> str | None
         return None
     if own == raised or algorithm not in WITH_CHANNELS:
         return f"{algorithm},-1"
-    return f"{algorithm},{channels}" if type(channels) is int and 0 < channels <= MOST_CHANNELS else None
+    return f"{algorithm},{channels}" if type(channels) is int and 0 < channels <= MAX_CHANNELS else None
 
 
 def _joined(found: Sequence[tuple[str, int, int, str]], shape: str) -> list[str]:

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from math import ceil, exp, log
 
+from nodetune.verify.find_slow.classify import Conclusions, losses
 from nodetune.verify.find_slow.judge import QUICK, threshold
+from nodetune.verify.find_slow.likelihood import BAD, DEEP, SMALLEST, level, middle, spread
 from nodetune.verify.find_slow.model import (
     FAILED,
     GPU,
@@ -22,8 +24,6 @@ from nodetune.verify.find_slow.model import (
     Part,
     Run,
 )
-from nodetune.verify.find_slow.odds import BAD, DEEP, SMALLEST, level, middle, spread
-from nodetune.verify.find_slow.reading import Conclusions, losses
 
 WELL, SLOW, UNKNOWN = "well", "slow", "unknown"
 """How a part is by itself."""
@@ -31,10 +31,10 @@ WELL, SLOW, UNKNOWN = "well", "slow", "unknown"
 DECIDED = 6.0
 """Odds by a node's own figures that it loses as much by itself as with others: so it is slow, or (negative) well alone."""
 
-LEAST_GAIN = 0.3
+MIN_GAIN = 0.3
 """A round that would move the odds by less decides nothing."""
 
-MOST_MORE = 50
+MAX_MORE = 50
 
 
 def culprits(fleet: Fleet, runs: Sequence[Run], solo: Sequence[Run], found: Conclusions) -> tuple[Culprit, ...]:
@@ -187,5 +187,5 @@ def _more(missing: float, loss: float, found: Conclusions) -> int:
     count, every, _ = found.falls
     often = log((4 + every) / (1 + count)) if loss < -DEEP else log(100 + every)
     gain = min(often, 0.5 * (shallow / max(found.noise, 1e-6)) ** 2)
-    rounds = ceil(max(missing, 1.0) / gain) if gain >= LEAST_GAIN else 0
-    return rounds if rounds <= MOST_MORE else 0
+    rounds = ceil(max(missing, 1.0) / gain) if gain >= MIN_GAIN else 0
+    return rounds if rounds <= MAX_MORE else 0

@@ -8,9 +8,9 @@ from typing import Any
 
 from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
 from nodetune.foundation.json_document import head
-from nodetune.verify.find_slow import words
+from nodetune.verify.find_slow import labels
+from nodetune.verify.find_slow.likelihood import BAD
 from nodetune.verify.find_slow.model import Culprit, Doubt, Part, Run
-from nodetune.verify.find_slow.odds import BAD
 from nodetune.verify.find_slow.run import SlowSearch
 
 SCHEMA = "nodetune.find-slow/1"
@@ -61,7 +61,7 @@ def document(found: SlowSearch, asked: Sequence[str]) -> dict[str, Any]:
 def _part(part: Part, found: SlowSearch) -> dict[str, Any]:
     return {
         "kind": part.kind,
-        "name": words.name(part, found.fleet),
+        "name": labels.name(part, found.fleet),
         "hosts": found.hosts(part),
         "number": part.rail,
     }
@@ -74,8 +74,8 @@ def _culprit(each: Culprit, found: SlowSearch, asked: Sequence[str]) -> dict[str
         "loss": round(each.loss, 4),
         "runs": each.runs,
         "alone": each.solo,
-        "evidence": words.evidence(each, found.fleet),
-        "next": words.next_command(each.part, found, asked),
+        "evidence": labels.evidence(each, found.fleet),
+        "next": labels.next_command(each.part, found, asked),
     }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 
-from nodetune.verify.find_slow.odds import DEEP, SMALLEST, Chances, evidence, middle, spread
+from nodetune.verify.find_slow.likelihood import DEEP, SMALLEST, Chances, evidence, middle, spread
 
 ALPHA = 1e-4
 """The chance of a wrong name in a whole fleet that the threshold allows."""

@@ -23,11 +23,11 @@ from nodetune.verify.model import Expectation, Figure
 from nodetune.verify.request import VerifyRequest
 from nodetune.verify.run import HostVerification
 
-LEAST_LEAF = 4
+MIN_LEAF_NODES = 4
 """With fewer hosts in a leaf, its uplink is not judged."""
 
 CAUSES = ("critical", "high")
-MOST_CAUSES = 5
+MAX_CAUSES = 5
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ def ordered(hosts: Sequence[str], leaves: Sequence[str], show: Show) -> Fleet:
             f"--leaf: {nodeset.fold(missing)} must be in exactly one leaf: name the hosts of every leaf switch"
         )
     filled = [(leaf, members) for leaf, members in zip(leaves, of, strict=True) if members]
-    if any(len(members) < LEAST_LEAF for _, members in filled):
-        show.warn(f"--leaf: a leaf with fewer than {LEAST_LEAF} hosts: links and uplinks are not judged")
+    if any(len(members) < MIN_LEAF_NODES for _, members in filled):
+        show.warn(f"--leaf: a leaf with fewer than {MIN_LEAF_NODES} hosts: links and uplinks are not judged")
         filled = [("", [name for _, members in filled for name in members])]
     return Fleet(
         tuple(name for _, members in filled for name in members),
@@ -182,5 +182,5 @@ def _causes(targets: list[Target], connection: ConnectionOptions) -> dict[str, t
     found = {}
     for result in audit_hosts.audit_hosts(targets, Selection(), connection):
         lines = [f"{each.check}: {each.observed or each.title}" for each in result.causes() if each.severity in CAUSES]
-        found[result.host] = tuple(lines[:MOST_CAUSES])
+        found[result.host] = tuple(lines[:MAX_CAUSES])
     return found

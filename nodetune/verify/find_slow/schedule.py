@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from nodetune.verify.find_slow.classify import Conclusions
 from nodetune.verify.find_slow.model import LINK, NODE, PATH, Fleet
-from nodetune.verify.find_slow.reading import Conclusions
 
 Group = tuple[int, ...]
 

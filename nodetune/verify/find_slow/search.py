@@ -13,6 +13,8 @@ from math import comb, exp, log, log2
 from statistics import median
 
 from nodetune.verify.find_slow import culprits, schedule
+from nodetune.verify.find_slow.classify import Conclusions, conclude, own_odds
+from nodetune.verify.find_slow.likelihood import BAD, SMALLEST, USUAL_NOISE, level, middle, unsure
 from nodetune.verify.find_slow.model import (
     LINK,
     PAIRS,
@@ -27,8 +29,6 @@ from nodetune.verify.find_slow.model import (
     Round,
     Run,
 )
-from nodetune.verify.find_slow.odds import BAD, SMALLEST, USUAL_NOISE, level, middle, unsure
-from nodetune.verify.find_slow.reading import Conclusions, conclude, own_odds
 
 DRIFT = 0.02
 """A round whose witnesses moved by more than this is read against them."""
@@ -36,7 +36,7 @@ DRIFT = 0.02
 BY_CHANCE = 0.01
 """Witnesses that fell one by one are no drift: the chance of their number must be below this."""
 
-LEAST_ROUNDS = 10
+MIN_ROUNDS = 10
 """The bound of rounds of small fleets: fewer pairs run at once there."""
 
 Search = Generator[Round, Sequence[Answer], Result]
@@ -44,7 +44,7 @@ Search = Generator[Round, Sequence[Answer], Result]
 
 def most_rounds(count: int) -> int:
     """Return the bound of rounds for a number of nodes."""
-    return max(LEAST_ROUNDS, int(log2(count)) + 4) + (count % 2 and count > 2)
+    return max(MIN_ROUNDS, int(log2(count)) + 4) + (count % 2 and count > 2)
 
 
 def search(fleet: Fleet, more: int = 0) -> Search:

@@ -13,8 +13,8 @@ from nodetune.verify.model import Expectation, Figure
 CHANCE = 1e-3
 """The chance of one wrong name in a fleet, over all parts and metrics."""
 
-LEAST_LOSS = 0.03
-LEAST_SPREAD = 0.005
+MIN_LOSS = 0.03
+MIN_SPREAD = 0.005
 ENOUGH = 8
 """With fewer parts of a kind, one that is off hides among the others: they are compared with the shipped figure."""
 
@@ -58,11 +58,11 @@ def stragglers(figures: Sequence[Figure], floor: Floor = lambda _: None) -> list
 
 def _outliers(alike: Sequence[Figure], tests: int) -> Iterable[Straggler]:
     centre, spread = stats.robust([figure.value for figure in alike])
-    spread = max(spread, LEAST_SPREAD * centre)
+    spread = max(spread, MIN_SPREAD * centre)
     for figure in alike:
         loss = 1 - figure.value / centre
         chance = tests * 0.5 * erfc((centre - figure.value) / spread / sqrt(2))
-        if loss >= LEAST_LOSS and chance < CHANCE:
+        if loss >= MIN_LOSS and chance < CHANCE:
             yield Straggler(figure.host, figure.subject, figure.metric, loss, chance)
 
 

@@ -10,7 +10,7 @@
 #include "stand_in.h"
 #include "answers.h"
 
-enum { MOST_PROCESSES = 256, LINKS = 18, NVLINK_SPEED = 164, NVLINK_FIRST = 161 };
+enum { MAX_PROCESSES = 256, LINKS = 18, NVLINK_SPEED = 164, NVLINK_FIRST = 161 };
 
 /* Compute processes: gpuN/processes/PID, holding the bytes of GPU memory, for as long as that process lives. */
 
@@ -58,7 +58,7 @@ struct process_info { unsigned pid; uint64_t memory; unsigned gpu_instance, comp
 
 static int give_processes(const char *function, handle device, unsigned *count, struct process_info *into)
 {
-    struct process found[MOST_PROCESSES];
+    struct process found[MAX_PROCESSES];
     struct target target;
     int code = enter(function, device, &target), there;
     unsigned room;
@@ -67,8 +67,8 @@ static int give_processes(const char *function, handle device, unsigned *count, 
         return code;
     if (!count)
         return leave(INVALID_ARGUMENT);
-    there = target.gpu_instance >= 0 ? 0 : processes_on(target.gpu, found, MOST_PROCESSES);
-    there = there < MOST_PROCESSES ? there : MOST_PROCESSES;
+    there = target.gpu_instance >= 0 ? 0 : processes_on(target.gpu, found, MAX_PROCESSES);
+    there = there < MAX_PROCESSES ? there : MAX_PROCESSES;
     room = *count;
     *count = (unsigned)there;
     if (there && (!into || room < (unsigned)there))
@@ -95,7 +95,7 @@ struct memory { unsigned long long total, free, used; };
 PUBLIC int nvmlDeviceGetMemoryInfo(handle device, struct memory *memory)
 {
     uintptr_t arguments[6] = {(uintptr_t)device, (uintptr_t)memory};
-    struct process found[MOST_PROCESSES];
+    struct process found[MAX_PROCESSES];
     struct target target;
     int code, there;
 
@@ -104,8 +104,8 @@ PUBLIC int nvmlDeviceGetMemoryInfo(handle device, struct memory *memory)
     code = replay("nvmlDeviceGetMemoryInfo", arguments);
     if (code || !resolve(device, &target))
         return code;
-    there = processes_on(target.gpu, found, MOST_PROCESSES);
-    for (int at = 0; at < there && at < MOST_PROCESSES; at++) {
+    there = processes_on(target.gpu, found, MAX_PROCESSES);
+    for (int at = 0; at < there && at < MAX_PROCESSES; at++) {
         memory->used += found[at].memory;
         memory->free -= found[at].memory;
     }

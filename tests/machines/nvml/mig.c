@@ -6,7 +6,7 @@
 #include "mig.h"
 #include "answers.h"
 
-enum { MOST_DEVICES = 7 };
+enum { MAX_DEVICES = 7 };
 
 /* An instance is a file that says profile, start and size in one number. */
 
@@ -108,7 +108,7 @@ PUBLIC int nvmlDeviceGetMaxMigDeviceCount(handle device, unsigned *count)
         return code;
     if (!count)
         return leave(INVALID_ARGUMENT);
-    *count = mig_on(gpu) ? MOST_DEVICES : 0;
+    *count = mig_on(gpu) ? MAX_DEVICES : 0;
     return leave(SUCCESS);
 }
 

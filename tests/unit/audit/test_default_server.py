@@ -18,7 +18,7 @@ HEALTHY_ALONE = ("services.fabricmanager_version", "services.time_sync", "servic
 SWAP_KB = 8388604
 """The largest swap file that Ubuntu's installer makes: 8 GiB (curtin, suggested_swapsize)."""
 
-MOST = 10
+MAX_FINDINGS = 10
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def result():
 
 def test_a_default_server_has_at_most_ten_findings_to_act_on(result):
     found = [each for each in result.causes() if each.severity in summary.at_least("medium")]
-    assert 0 < len(found) <= MOST, [each.check for each in found]
+    assert 0 < len(found) <= MAX_FINDINGS, [each.check for each in found]
 
 
 def test_what_costs_most_on_a_default_server_comes_first(result):

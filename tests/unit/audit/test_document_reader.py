@@ -69,7 +69,7 @@ def test_another_layout_is_left_to_the_general_reader(tmp_path, change):
 
 
 def test_a_vast_file_without_hosts_is_given_up_early(tmp_path, monkeypatch):
-    monkeypatch.setattr(audit_reader, "LONGEST", 1000)
+    monkeypatch.setattr(audit_reader, "MAX_BYTES", 1000)
     monkeypatch.setattr(audit_reader, "BLOCK", 100)
     path = tmp_path / "vast.json"
     path.write_text('{\n "hosts": [\n  {' + "x" * 100_000)

@@ -3,7 +3,7 @@
 from nodetune.api.model import Check, HostFacts, Remedy, Value
 from nodetune.api.predicates import Equals
 from nodetune.audit.evaluate import Prepared
-from nodetune.audit.reused_verdicts import MOST, Judge
+from nodetune.audit.reused_verdicts import MAX_KEPT, Judge
 
 OFF, ON = Value(value=False), Value(value=True)
 
@@ -52,7 +52,7 @@ def test_why_facts_are_missing_is_told_of_each_host():
 
 def test_kinds_are_forgotten_where_there_are_too_many():
     found, _ = judge()
-    for number in range(3 * MOST):
+    for number in range(3 * MAX_KEPT):
         facts = {"a.on": ON, "a.size": Value(number), "cpu.model": Value(f"model {number}")}
         assert found.audit(HostFacts("n", facts))[0].status == ("fail" if number else "pass")
-    assert len(found._models) <= MOST
+    assert len(found._models) <= MAX_KEPT

@@ -12,7 +12,7 @@ from nodetune import checks
 from nodetune.api.model import HostFacts
 from nodetune.audit import evaluate
 from nodetune.facts import document, validation
-from nodetune.facts.shapes import LONGEST_TEXT
+from nodetune.facts.shapes import MAX_TEXT_LENGTH
 
 CASES = sorted((Path(__file__).parents[2] / "data" / "cases").glob("*.yml"))
 FEW, MANY = 250, 4000
@@ -114,7 +114,7 @@ def test_many_devices_take_as_many_times_longer(path):
 @pytest.mark.parametrize("part", EVIL)
 def test_no_text_keeps_a_check_busy(part):
     slow = set()
-    text = (part * LONGEST_TEXT)[:LONGEST_TEXT]
+    text = (part * MAX_TEXT_LENGTH)[:MAX_TEXT_LENGTH]
     for path in CASES:
         check = checks.load(path.stem.replace("_", "-"))
         for facts in facts_of(path):

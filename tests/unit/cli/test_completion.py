@@ -25,7 +25,7 @@ def command(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bin")
     (folder / "nodetune").write_text(
         f"#!{sys.executable}\nfrom nodetune.cli import main as cli\nfrom nodetune.cli import completion as _complete\n"
-        "_complete.LONGEST = 90\ncli.main()\n"
+        "_complete.MAX_SECONDS = 90\ncli.main()\n"
     )
     (folder / "nodetune").chmod(0o755)
     return folder
@@ -38,7 +38,7 @@ def here(tmp_path, command, monkeypatch):
     monkeypatch.setenv("PATH", f"{command}:{os.environ['PATH']}")
     monkeypatch.setenv("NODETUNE_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(completion, "LONGEST", 90)  # a machine that is busy with tests is slow
+    monkeypatch.setattr(completion, "MAX_SECONDS", 90)  # a machine that is busy with tests is slow
     (tmp_path / "runs" / RUN).mkdir(parents=True)
     (tmp_path / "inventories" / "prod").mkdir(parents=True)
     (tmp_path / "inventories" / "prod" / "hosts.yml").write_text(HOSTS)
@@ -153,7 +153,7 @@ def test_an_inventory_that_takes_long_is_not_waited_for(here):
 
 
 def test_an_answer_may_take_only_so_long(monkeypatch):
-    monkeypatch.setattr(completion, "LONGEST", 0.01)
+    monkeypatch.setattr(completion, "MAX_SECONDS", 0.01)
     with pytest.raises(TimeoutError), completion._limit():
         threading.Event().wait(60)
 

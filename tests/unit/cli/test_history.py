@@ -12,11 +12,11 @@ import pytest
 
 from nodetune.api.model import Each, Finding, HostFacts, HostResult, Value
 from nodetune.foundation import paths
-from nodetune.history import story
+from nodetune.history import timeline
 from nodetune.history.history import History
-from nodetune.history.look import Sorter, of_figures
 from nodetune.history.points import DAY, Drain, Point, Spell
-from nodetune.history.story import Series
+from nodetune.history.snapshot import Sorter, of_figures
+from nodetune.history.timeline import Series
 from nodetune.report.text import history as text_history
 
 NOW = 1_800_000_000 // DAY * DAY
@@ -76,7 +76,7 @@ def test_the_hosts_come_without_an_empty_line_above(known):
 
 def told_of(*findings):
     stream = io.StringIO()
-    text_history.print_host(stream, story.Story("gpu1", (), findings, (), ()))
+    text_history.print_host(stream, timeline.Story("gpu1", (), findings, (), ()))
     return stream.getvalue().splitlines()
 
 
@@ -131,9 +131,9 @@ def test_a_fact_is_shown_alone(known):
 
 def test_a_growing_counter_draws_its_growth():
     steady = [Point(at, 10 * at, 10 * at) for at in range(5)]
-    assert story.spark(steady, is_counter=True) == "▁████"
-    assert story.spark(steady, is_counter=False) == "▁▂▄▆█"
-    assert story.spark([Point(0, 5, 5), Point(1, 5, 5)], is_counter=True) == "▁▁"
+    assert timeline.spark(steady, is_counter=True) == "▁████"
+    assert timeline.spark(steady, is_counter=False) == "▁▂▄▆█"
+    assert timeline.spark([Point(0, 5, 5), Point(1, 5, 5)], is_counter=True) == "▁▁"
 
 
 def test_a_page_has_a_plot_of_each_number_and_what_a_host_says_is_no_markup(known, tmp_path):

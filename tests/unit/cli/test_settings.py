@@ -295,7 +295,11 @@ def test_hosts_of_an_inventory_in_the_settings_are_completed(here):
         "COMP_WORDS": "nodetune audit -l gp",
         "COMP_CWORD": "3",
     }
-    command = [sys.executable, "-c", "from nodetune.cli import completion, main; completion.LONGEST = 90; main.main()"]
+    command = [
+        sys.executable,
+        "-c",
+        "from nodetune.cli import completion, main; completion.MAX_SECONDS = 90; main.main()",
+    ]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "plain,gpu1\n"
     (here / "nodetune.toml").write_text("broken\n")

@@ -66,7 +66,7 @@ def test_values_count_for_what_they_take_not_for_their_text():
     for number in range(memo.FORMS):
         line = f"{number}{'[],' * 20_000}"
         forms.of(line, lambda line: ("many", Value(line)))
-    assert sum(line.count(",") + line.count("[") for line in forms._known) * memo.VALUE <= memo.MOST
+    assert sum(line.count(",") + line.count("[") for line in forms._known) * memo.VALUE <= memo.MAX_BYTES
 
 
 def test_a_hostile_host_cannot_fill_memory_with_what_is_kept():
@@ -75,11 +75,11 @@ def test_a_hostile_host_cannot_fill_memory_with_what_is_kept():
         assert forms.of(f"name{number}", lambda line: (line, Value(1))) == (f"name{number}", Value(1))
         assert len(forms._forms) <= memo.NAMES
         assert len(forms._known) <= memo.NAMES
-    for number in range(3 * memo.MOST // memo.LONGEST):
-        line = f"{number:064}" * (memo.LONGEST // 64)
+    for number in range(3 * memo.MAX_BYTES // memo.MAX_LINE):
+        line = f"{number:064}" * (memo.MAX_LINE // 64)
         forms.of(line, lambda _, name=f"name{number % 100}": (name, Value(0)))
-        assert sum(map(len, forms._known)) <= memo.MOST
-    forms.of("x" * (memo.LONGEST + 1), lambda _: ("long", Value(0)))
+        assert sum(map(len, forms._known)) <= memo.MAX_BYTES
+    forms.of("x" * (memo.MAX_LINE + 1), lambda _: ("long", Value(0)))
     assert "long" not in forms._forms
 
 
@@ -122,10 +122,10 @@ def test_equal_facts_are_judged_once_and_others_again():
     assert worked == ["n1", "n3"]
 
 
-@pytest.mark.parametrize("length", [memo.LONGEST // 4, 2 * memo.LONGEST])
+@pytest.mark.parametrize("length", [memo.MAX_LINE // 4, 2 * memo.MAX_LINE])
 def test_results_keep_no_more_facts_than_the_pool_may(monkeypatch, length):
     """Also of facts that are too long for the pool: 64 lying hosts made the results of checks keep all that they sent."""
-    monkeypatch.setattr(memo, "MOST", 4 * length)
+    monkeypatch.setattr(memo, "MAX_BYTES", 4 * length)
     results = [ResultCache([f"a.b{number}"]) for number in range(3)]
     for host_number in range(20):
         texts = json.dumps([f"{host_number:08192}"] * (length // 8192))
@@ -135,7 +135,7 @@ def test_results_keep_no_more_facts_than_the_pool_may(monkeypatch, length):
         for each in results:
             assert each.of(seen, identities(seen), lambda seen: seen.host) == seen.host
     kept = [fact for each in results for facts, _ in each._known.values() for fact in facts]
-    assert 0 < sum(sum(map(len, fact.value)) for fact in kept) <= memo.MOST
+    assert 0 < sum(sum(map(len, fact.value)) for fact in kept) <= memo.MAX_BYTES
 
 
 def test_a_missing_fact_is_never_taken_for_another_hosts():

@@ -11,7 +11,7 @@ from nodetune.api.model import Absent, Each, Unread, Value
 from nodetune.audit import evaluate, gpu_users
 from nodetune.audit.selection import ALWAYS, Selection
 from nodetune.facts import document, machine, validation
-from nodetune.facts.shapes import LONGEST_TEXT, MOST
+from nodetune.facts.shapes import MAX_MEMBERS, MAX_TEXT_LENGTH
 from nodetune.foundation import paths
 from nodetune.guard.deploy import gres, nodes
 from nodetune.provision import decide, package_data
@@ -82,10 +82,10 @@ WRONG = {
     "numa.node_count": (2.0, "a whole number from 0 to 65536 is expected"),
     "memory.total_kb": (10**400, "a whole number from 0 to 9223372036854775808 is expected"),
     "cpu.model": (["x"], "a text is expected"),
-    "cpu.online": ("0" * (LONGEST_TEXT + 1), "a text of at most 65536 characters is expected"),
+    "cpu.online": ("0" * (MAX_TEXT_LENGTH + 1), "a text of at most 65536 characters is expected"),
     "host.virtual": ("no", "true or false is expected"),
     "pci.gpus": ("0000:19:00.0", "a list of texts is expected"),
-    "modules.loaded": (["x"] * (MOST + 1), "a list of at most 10000 texts is expected"),
+    "modules.loaded": (["x"] * (MAX_MEMBERS + 1), "a list of at most 10000 texts is expected"),
     "sysctl.net.ipv4.tcp_rmem": ([4096, 131072], "a list of 3 numbers is expected"),
     "sysctl.vm.swappiness": ({}, "a whole number or a text or a list of numbers is expected"),
     "net.links": ({"eth0": {"mtu": "1500"}}, "mtu: a whole number is expected"),
@@ -124,7 +124,7 @@ def test_more_subjects_than_any_host_has_are_unread():
 
 
 def test_a_fact_of_a_newer_probe_passes_within_bounds():
-    given = {"later.thing": [1, {"a": None}], "gpu.later": {"x": [True, 1.5]}, "later.many": [0] * (MOST + 1)}
+    given = {"later.thing": [1, {"a": None}], "gpu.later": {"x": [True, 1.5]}, "later.many": [0] * (MAX_MEMBERS + 1)}
     found = document.from_data({"facts": {name: {"value": value} for name, value in given.items()}}).facts
     assert found["later.thing"] == Value(given["later.thing"])
     assert found["gpu.later"] == Value(given["gpu.later"])

@@ -167,7 +167,7 @@ ODD = {
 @pytest.mark.parametrize(("work", "says"), ODD.values(), ids=ODD)
 def test_a_host_that_cannot_be_judged_fails_alone(folder, monkeypatch, count, work, says):
     monkeypatch.setattr(parallel, "processes", lambda _things: count)
-    monkeypatch.setattr(auditor, "LONGEST_SECONDS", 0.3)
+    monkeypatch.setattr(auditor, "MAX_SECONDS", 0.3)
     result = auditor.Auditor.result
     odd = {"gpu003"}
     monkeypatch.setattr(
@@ -190,7 +190,7 @@ def test_a_mistake_of_the_user_is_not_a_hosts(folder, monkeypatch):
 
 @pytest.mark.parametrize(("work", "says"), ODD.values(), ids=ODD)
 def test_a_single_file_has_the_limits_of_many(folder, monkeypatch, work, says):
-    monkeypatch.setattr(auditor, "LONGEST_SECONDS", 0.3)
+    monkeypatch.setattr(auditor, "MAX_SECONDS", 0.3)
     monkeypatch.setattr(auditor.Auditor, "result", lambda *_: work())
     (found,) = auditor.audit_files(Saved(folder / "gpu003.json"), Selection(select=("max-map-count-low",)))
     assert (found.state, found.message) == ("bad facts", says)

@@ -150,7 +150,7 @@ def report(done, runs, load, node):
         f"files, most in each quarter: {[max(done.files[at : at + quarter]) for at in range(0, quarter * 4, quarter)]}"
     )
     print(*done.wrong, sep="\n")
-    grew = max(done.files) > len(records.FOLDERS) * records.MOST
+    grew = max(done.files) > len(records.FOLDERS) * records.MAX_RECORDS
     return 1 if done.wrong or done.most_readers > 1 or grew or done.over() else 0
 
 

@@ -62,7 +62,7 @@ def test_a_gap_begins_a_new_row():
 def test_the_message_is_one_bounded_line():
     found = after([Look({"gpu-lost": "a\nb\x1b[0m" + "x" * 1000})] * 3)
     assert found.message.startswith("gpu-lost: a b\\x1b[0mx")
-    assert len(found.message) <= conditions.LONGEST_MESSAGE
+    assert len(found.message) <= conditions.MAX_MESSAGE_LENGTH
     assert found.message.isprintable()
 
 

@@ -124,7 +124,7 @@ def test_a_device_taint_has_no_effect_at_first_and_needs_kubernetes_1_37():
 
 def test_the_plugin_of_node_problem_detector_is_bounded():
     plugin = json.loads(one("ConfigMap", made("npd"))["data"]["nodetune-guard.json"])
-    assert plugin["pluginConfig"]["max_output_length"] == rules.LONGEST_LINE
+    assert plugin["pluginConfig"]["max_output_length"] == rules.MAX_LINE_LENGTH
     assert plugin["conditions"][0]["type"] == plugin["rules"][0]["condition"] == "NodetuneGPUProblem"
 
 

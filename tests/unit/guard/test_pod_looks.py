@@ -14,8 +14,9 @@ from tests.unit.guard.install import LATEST, PYTHON
 LOOKS = """
     import sys
     sys.path.insert(0, {program!r})
-    from nodetune.guard.node import looks, main
-    looks.EVERY_SECONDS = 0.05
+    from nodetune.guard.node import main
+    from nodetune.guard.node import check_loop
+    check_loop.EVERY_SECONDS = 0.05
     main.main(["looks", "--policy", {policy!r}, "--run", {run!r}, "--result", {result!r}, "--host", {host!r}])
 """
 HIDDEN = """

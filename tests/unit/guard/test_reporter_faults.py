@@ -12,14 +12,14 @@ import pytest
 from nodetune.guard.node import report
 from nodetune.guard.node.condition import ALL, LOOKS, Looks
 from nodetune.guard.node.node_status import RefusedError
-from nodetune.guard.node.report import JITTER_SECONDS, LONGEST_RETRY, STALE_SECONDS, Reporter
+from nodetune.guard.node.report import JITTER_SECONDS, MAX_RETRY_SECONDS, STALE_SECONDS, Reporter
 from tests.support.condition_server import ApiServer
 from tests.unit.guard.reporter_process import look_until, reporting
 from tests.unit.guard.test_condition import BAD, BLIND, GOOD
 
 EVERY = 30
 """Seconds between the looks at a node."""
-RECOVERED = int(LONGEST_RETRY + JITTER_SECONDS)
+RECOVERED = int(MAX_RETRY_SECONDS + JITTER_SECONDS)
 """Seconds after which everything is written, once the API server is back."""
 REFUSALS = [
     *("401 Unauthorized", "403 Forbidden", "404 Not Found", "409 Conflict", "410 Gone", "500 Internal Server Error"),
@@ -175,7 +175,7 @@ def test_a_clock_that_jumps_changes_no_decision(monkeypatch):
 
 
 HTTP = [401, 403, 404, 409, 410, (429, {"Retry-After": "0"}), 500, (503, {"Retry-After": "x"}), "cut", "half"]
-HASTY = {"TICK_SECONDS": 0.01, "RETRY_SECONDS": 0.01, "LONGEST_RETRY": 0.02, "HEARTBEAT_SECONDS": 0.02}
+HASTY = {"TICK_SECONDS": 0.01, "RETRY_SECONDS": 0.01, "MAX_RETRY_SECONDS": 0.02, "HEARTBEAT_SECONDS": 0.02}
 FLAT_KIB = 512
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from nodetune.api.model import Absent, Each, HostFacts, Unread, Value
 from nodetune.history.history import History
-from nodetune.history.look import Sorter
+from nodetune.history.snapshot import Sorter
 
 START = 20_700 * 86_400
 SERVER = sorted(Path("/usr/lib/postgresql").glob("*/bin"))

@@ -15,7 +15,7 @@ from nodetune.history.history import History
 WRITER = """
 import sys
 from nodetune.api.model import Each, HostFacts, Value
-from nodetune.history.look import Sorter
+from nodetune.history.snapshot import Sorter
 from nodetune.history.history import History
 
 place, own, turns = sys.argv[1], sys.argv[2], int(sys.argv[3])

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from nodetune.api.model import Finding, HostResult
-from nodetune.history import story
-from nodetune.history.look import of_figures
+from nodetune.history import timeline
+from nodetune.history.snapshot import of_figures
 
 START = 20_700 * 86_400  # of conftest.py
 
@@ -31,7 +31,7 @@ def test_a_figure_of_zero_is_kept_and_shown_as_zero(history):
     for hour, used in enumerate((95.5, 0)):
         history.record([of_figures("n1", START + 3600 * hour, {"watch.util/GPU0": used})])
     points = history.series("n1", "watch.util/GPU0")
-    assert [story.number("watch.util/GPU0", each.high) for each in points] == ["95.5", "0"]
+    assert [timeline.number("watch.util/GPU0", each.high) for each in points] == ["95.5", "0"]
 
 
 def test_a_finding_is_there_until_its_check_passes(history, look):

@@ -6,8 +6,8 @@ from nodetune.api.model import Absent, Each, HostFacts, Unread, Value
 from nodetune.history import schema, structure
 from nodetune.history.connection import HistoryError
 from nodetune.history.history import History
-from nodetune.history.look import Sorter
 from nodetune.history.points import DAY
+from nodetune.history.snapshot import Sorter
 
 START = 20_700 * DAY  # of conftest.py
 

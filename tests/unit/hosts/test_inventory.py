@@ -752,7 +752,7 @@ def test_a_variable_plugin_of_the_users_own_is_always_asked(write, monkeypatch, 
 
 def test_the_cache_keeps_the_newest_answers(write, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(cache, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(cache, "MAX_ENTRIES", 2)
     for number in range(8):
         path = Path(write(f"{number}.ini", STATIC))
         cache.store(path, lambda: {"fixed": True, "hosts": [], "groups": {}})

@@ -296,7 +296,7 @@ def test_the_kernel_sees_the_disk_write_and_read_a_file_once(told, tmp_path, mon
     clocks = SimpleNamespace(perf_counter=ticking(1.0).perf_counter, monotonic=time.monotonic)
     monkeypatch.setattr(disk_buffered, "time", clocks)
     before = resource.getrusage(resource.RUSAGE_SELF)
-    options = {"dir": str(tmp_path), "size": disk.LEAST, "repeats": 1}
+    options = {"dir": str(tmp_path), "size": disk.MIN_BYTES, "repeats": 1}
     found = told("disk_buffered", lambda report: disk_buffered.measure(options, report))
     after = resource.getrusage(resource.RUSAGE_SELF)
     figures = {metric: each.get("samples") for (metric, _), each in found.items()}
@@ -315,7 +315,7 @@ def test_fio_opens_the_file_past_the_page_cache(traced):
     needed("fio", "fio")
     if disk.mount_of(tempfile.gettempdir())["file_system"] in ("tmpfs", "ramfs"):
         pytest.skip("the temporary folder of this machine is memory")
-    calls = traced("disk", size=disk.LEAST, seconds=1, jobs=1, metrics=["read"])
+    calls = traced("disk", size=disk.MIN_BYTES, seconds=1, jobs=1, metrics=["read"])
     opened = re.findall(r'openat\(\S+, "/proc/self/fd/\d+", (\S+)\)', calls)
     assert opened
     assert [flags for flags in opened if "O_DIRECT" not in flags.split("|")] == []

@@ -193,8 +193,8 @@ def test_an_unknown_cpu_is_skipped(monkeypatch):
 
 def test_the_buffer_exceeds_the_cache_and_leaves_memory_free():
     assert memory_latency.size_for(32 << 20, 64 << 30) == 128 << 20
-    assert memory_latency.size_for(1 << 20, 64 << 30) == memory_latency.LEAST
-    assert memory_latency.size_for(1 << 30, 64 << 30) == memory_latency.MOST
+    assert memory_latency.size_for(1 << 20, 64 << 30) == memory_latency.MIN_BYTES
+    assert memory_latency.size_for(1 << 30, 64 << 30) == memory_latency.MAX_BYTES
     with pytest.raises(reporting.MeasurementError, match="only 100 MiB"):
         memory_latency.size_for(32 << 20, 100 << 20)
 

@@ -240,7 +240,7 @@ def test_what_fio_counts_is_told_in_the_units_of_the_records(tmp_path, monkeypat
     monkeypatch.setattr(tool, "need", lambda *_: str(program))
     with (tmp_path / "told").open("wb") as out:
         report = reporting.Report("disk", out.fileno())
-        disk.measure({"dir": str(tmp_path), "size": disk.LEAST, "repeats": 1}, report)
+        disk.measure({"dir": str(tmp_path), "size": disk.MIN_BYTES, "repeats": 1}, report)
     told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
     found = {each["metric"]: (each["samples"], each["unit"]) for kind, each in told if kind == "record"}
     assert found == {

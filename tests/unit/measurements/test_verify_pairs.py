@@ -41,7 +41,7 @@ def test_rounds_can_be_bounded():
 
 
 def test_a_fast_link_takes_several_iperf3():
-    assert [tcp.processes(gbits) for gbits in (None, 1, 25, 100, 400)] == [1, 1, 1, 4, tcp.MOST_PROCESSES]
+    assert [tcp.processes(gbits) for gbits in (None, 1, 25, 100, 400)] == [1, 1, 1, 4, tcp.MAX_PROCESSES]
 
 
 @pytest.mark.parametrize(

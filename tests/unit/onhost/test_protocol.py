@@ -20,7 +20,7 @@ def line(data, part="1/1", nonce=NONCE):
 def lines(data):
     """What encode makes of data that it would not make itself."""
     text = base64.b64encode(data).decode()
-    parts = [text[at : at + protocol.LONGEST] for at in range(0, len(text), protocol.LONGEST)]
+    parts = [text[at : at + protocol.MAX_SECONDS] for at in range(0, len(text), protocol.MAX_SECONDS)]
     return "".join(f"<<nodetune {NONCE} {n + 1}/{len(parts)} {part}>>\n" for n, part in enumerate(parts)).encode()
 
 
@@ -70,7 +70,7 @@ def test_an_endless_line_does_not_fill_memory():
     reader = decoder()
     for _ in range(200):
         assert reader.feed(b"y" * 100_000) == []
-    assert len(reader._rest) <= protocol.LONGEST_LINE
+    assert len(reader._rest) <= protocol.MAX_LINE_LENGTH
     assert reader.feed(b"\n" + stream()) == EVENTS
 
 
@@ -94,8 +94,8 @@ def test_an_old_python_is_recognized():
         line(packed('{"a": 1}'), "1/0"),
         line(b"x", "1/3") + line(b"x", "3/3"),
         line(b"x", "1/99999"),
-        lines(packed('{"a": "' + "0" * protocol.MOST_UNPACKED + '"}')),
-        lines(packed('{"a": [' + "[]," * (protocol.MOST_VALUES // 2) + "1]}")),
+        lines(packed('{"a": "' + "0" * protocol.MAX_UNPACKED + '"}')),
+        lines(packed('{"a": [' + "[]," * (protocol.MAX_VALUES // 2) + "1]}")),
     ],
     ids=range(13),
 )
@@ -105,7 +105,7 @@ def test_a_damaged_or_hostile_line_is_refused(data):
 
 
 def test_many_events_that_unpack_to_much_are_refused():
-    bomb = protocol.encode_event({"a": "0" * (protocol.MOST_UNPACKED - 100)}, NONCE)
+    bomb = protocol.encode_event({"a": "0" * (protocol.MAX_UNPACKED - 100)}, NONCE)
     with pytest.raises(protocol.LineError, match="all of it unpacks"):
         decoder().feed(bomb * 20)
 

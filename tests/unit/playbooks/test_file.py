@@ -172,7 +172,7 @@ def test_a_pipe_does_not_hang_and_is_left_alone(tmp_path):
 
 def test_what_is_too_long_for_a_configuration_file_is_left_alone(tmp_path):
     with open(tmp_path / "huge", "wb") as opened:
-        opened.truncate(file.LONGEST + 1)
+        opened.truncate(file.MAX_BYTES + 1)
     with pytest.raises(ChangeError, match="larger than 4 MiB"):
         file.read(change(tmp_path / "huge"))
 

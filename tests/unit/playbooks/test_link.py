@@ -48,7 +48,7 @@ Combined:	16
 def test_rings_are_read_without_what_the_driver_does_not_have():
     assert link.amounts(RINGS, link.RINGS) == {
         "Ring parameters for eth0": {},
-        link.MOST: {"rx": 8192, "tx": 8192},
+        link.MAXIMUMS: {"rx": 8192, "tx": 8192},
         link.NOW: {"rx": 1024, "tx": 512},
     }
 

@@ -192,10 +192,10 @@ def test_no_flood_of_a_programs_xids_pushes_out_another(events):
 
 
 def test_no_flood_in_the_journal_pushes_out_an_xid(events, journal):
-    flood = [XID_45.format(at) for at in range(kernel_log.MOST_OF_A_KIND + 5)]
-    other = ["pcieport 0000:00:01.0: AER: Corrected error received"] * (kernel_log.MOST_OF_A_KIND + 5)
+    flood = [XID_45.format(at) for at in range(kernel_log.MAX_OF_A_KIND + 5)]
+    other = ["pcieport 0000:00:01.0: AER: Corrected error received"] * (kernel_log.MAX_OF_A_KIND + 5)
     asked = journal(*(f"[{at:5}.000000] host kernel: {each}" for at, each in enumerate([XID_95, *flood, *other], 10)))
-    assert numbers(events("Linux", first=500000)) == {95: 1, 45: kernel_log.MOST_OF_A_KIND}
+    assert numbers(events("Linux", first=500000)) == {95: 1, 45: kernel_log.MAX_OF_A_KIND}
     assert "SYSLOG_FACILITY=0" in asked.read_text(), "programs write to the journal's kernel lines under any name"
 
 
@@ -217,7 +217,7 @@ def test_no_flood_in_the_journal_pushes_out_an_xid(events, journal):
     ],
 )
 def test_no_flood_pushes_out_a_line_that_decides(events, journal, line, noise, fact):
-    flood = [line] + [noise] * (kernel_log.MOST_OF_A_KIND + 5)
+    flood = [line] + [noise] * (kernel_log.MAX_OF_A_KIND + 5)
     journal(*(f"[{at:5}.000000] host kernel: {each}" for at, each in enumerate(flood, 10)))
     assert 10.0 in [each["first"] for each in events("Linux", first=500000)[f"xid.{fact}"]["value"]]
 

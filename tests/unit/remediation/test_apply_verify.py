@@ -33,7 +33,7 @@ from nodetune.remediation.runs.record import Run
 from nodetune.report.text import before_after as text_before_after
 from nodetune.verify import before_after as verify_before_after
 from nodetune.verify.before_after import GONE, UNCHANGED, BeforeAfter, BeforeAfterResult
-from nodetune.verify.compare import BETTER, FEWEST, SAME, UNSURE, WORSE, FigureChange
+from nodetune.verify.compare import BETTER, MIN_RUNS, SAME, UNSURE, WORSE, FigureChange
 from nodetune.verify.model import Figure
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
@@ -71,11 +71,11 @@ def seen(monkeypatch):
 
 def times(*found):
     """Each of these results as often as hosts are measured before or after."""
-    return [each for result in found for each in [result] * FEWEST]
+    return [each for result in found for each in [result] * MIN_RUNS]
 
 
 def before_after(keep=lambda _when, _proofs: None, how=None, **hosts):
-    wanted = SuiteRequest("full", repeat=FEWEST, env=QUIETLY)
+    wanted = SuiteRequest("full", repeat=MIN_RUNS, env=QUIETLY)
     how = how or records.Player(**{host: list(found) for host, found in hosts.items()})
     return BeforeAfter(wanted, records.targets(*hosts), ConnectionOptions(), how, lambda _host, _text: None, keep)
 
@@ -130,7 +130,7 @@ def test_a_figure_once_below_target_is_compared_by_all_runs(seen):
     apart = records.whole(**{"memory local node0": 300.0})
     found = measured(before_after(gpu1=[*times(apart), *times(records.whole())]), "gpu1")
     (change,) = [each for each in found.changes if (each.before.metric, each.before.subject) == ("local", "node0")]
-    assert [len(each.runs) for each in (change.before, change.after)] == [FEWEST, FEWEST]
+    assert [len(each.runs) for each in (change.before, change.after)] == [MIN_RUNS, MIN_RUNS]
     assert change.status == BETTER
 
 
@@ -151,7 +151,7 @@ def test_only_hosts_that_became_slower_are_measured_again(seen):
     player = records.Player(gpu1=times(records.whole(), SLOW), gpu2=[records.whole()])
     measured(before_after(how=player, gpu1=[], gpu2=[]), "gpu1", "gpu2")
     asked = [host for host, _ in player.plans]
-    assert (asked.count("gpu1"), asked.count("gpu2")) == (3 * FEWEST, 2 * FEWEST)
+    assert (asked.count("gpu1"), asked.count("gpu2")) == (3 * MIN_RUNS, 2 * MIN_RUNS)
 
 
 # Who is measured
@@ -508,7 +508,7 @@ def test_a_real_apply_keeps_results_of_before_and_after(room, tmp_path):
     assert [each["outcome"] for each in told["steps"]] == ["fixed"]
     local = [each for each in told["verified"]["changes"] if each["metric"] == "local"]
     assert {each["subject"] for each in local} >= {"node0"}
-    assert all(max(each["runs"]) <= FEWEST and each["before"] > 0.1 < each["after"] for each in local)
+    assert all(max(each["runs"]) <= MIN_RUNS and each["before"] > 0.1 < each["after"] for each in local)
     for each in local:  # other tests may be at work here meanwhile
         assert each["status"] in ({UNSURE} if any(each["disturbed"]) else {BETTER, WORSE, SAME})
     statuses = {each["status"] for each in told["verified"]["changes"]}
@@ -517,8 +517,8 @@ def test_a_real_apply_keeps_results_of_before_and_after(room, tmp_path):
     run = the_run(tmp_path)
     for when in ("before", "after"):
         kept = valid("verify", (run.folder / f"{when}-verify.json").read_text())
-        assert kept["runs"] == FEWEST
-        assert all(len(each["runs"]) == FEWEST for each in kept["hosts"][0]["measurements"] if "runs" in each)
+        assert kept["runs"] == MIN_RUNS
+        assert all(len(each["runs"]) == MIN_RUNS for each in kept["hosts"][0]["measurements"] if "runs" in each)
     compared = room("verify", "--compare", run.folder / "before-verify.json", run.folder / "after-verify.json")
     assert "memory local" in compared.stdout
     with open(SETTING) as file:

@@ -8,7 +8,7 @@ import pytest
 
 from nodetune.api import remedies
 from nodetune.api.model import HostFacts, HostResult, Value
-from nodetune.remediation import export, plan, wanted
+from nodetune.remediation import expected_state, export, plan
 from tests.support import private_host
 from tests.support.fixing import finding_of
 
@@ -91,13 +91,13 @@ def test_a_host_is_asked_for_its_own_set_alone(host, tmp_path):
 
 def test_what_testinfra_cannot_see_is_said_and_not_confirmed():
     changes = [{"change": "irqs"}, {"change": "gpu", "setting": "persistence_mode", "gpus": [0], "value": "enabled"}]
-    found = wanted.wanted([*changes, {"change": "run", "run": "daemon-reload"}])
+    found = expected_state.wanted([*changes, {"change": "run", "run": "daemon-reload"}])
     assert [(each["see"], each["what"]) for each in found] == [("nothing", "irqs"), ("nothing", "gpu persistence_mode")]
 
 
 def test_of_two_changes_of_a_file_the_last_one_is_wanted():
     texts = [{"change": "file", "path": "/etc/x", "content": text, "mode": "0644"} for text in ("a", "b")]
-    (found,) = wanted.wanted(texts)
+    (found,) = expected_state.wanted(texts)
     assert found["with"]["texts"] == ["b"]
-    (gone,) = wanted.wanted([{"change": "file", "path": "/etc/x", "content": None}])
+    (gone,) = expected_state.wanted([{"change": "file", "path": "/etc/x", "content": None}])
     assert (gone["see"], gone["with"]) == ("no_file", {"path": "/etc/x"})

@@ -64,7 +64,7 @@ def test_a_result_that_is_nested_too_deeply_fails_its_host():
 
 @pytest.mark.parametrize("many", ["x" * 1000, [0] * 20, {f"k{n}": n for n in range(20)}])
 def test_a_host_that_says_too_much_altogether_fails(many, monkeypatch):
-    monkeypatch.setattr(events, "MOST_KEPT", 10_000)
+    monkeypatch.setattr(events, "MAX_KEPT", 10_000)
     reader = Reader({"h0": "a", "h1": "b"})
     for _ in range(50):
         read(reader, {"entries": [{"n": many}]})

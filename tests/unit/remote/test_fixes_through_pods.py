@@ -14,11 +14,11 @@ from nodetune.onhost.host_command import ENDED, NOT_YET, UNKNOWN
 from nodetune.remediation import host_operations, kubernetes
 from nodetune.remediation.request import ApplyRequest
 from nodetune.remediation.runs.connection import RECORDED, connection_record
-from nodetune.remote.kubernetes import api, cordon, host_pod, host_shell, pod
+from nodetune.remote.kubernetes import api, cordon, fix_pod, host_shell, pod
 from nodetune.remote.login.deadline import Deadline
 from tests.support import api_server
 
-MOST = (1 << 16, 1 << 12, 1000)
+LIMITS = (1 << 16, 1 << 12, 1000)
 RUN = "nodetune apply RUN"
 
 
@@ -46,7 +46,7 @@ def sessions(server, *answers):
     return told
 
 
-def shell(most=MOST, seconds=40.0):
+def shell(most=LIMITS, seconds=40.0):
     return host_shell.HostShell(api.connected(None), "nodetune", "p", most, seconds)
 
 
@@ -138,11 +138,11 @@ def test_a_pod_that_is_not_there_is_not_waited_for(server, status, state):
 
 # The pod
 
-WANTED = host_pod.HostPod("gpu1", "nodetune-fix-1", "registry/nodetune-node:1", "nodetune", None, 100.0)
+WANTED = fix_pod.HostPod("gpu1", "nodetune-fix-1", "registry/nodetune-node:1", "nodetune", None, 100.0)
 
 
 def test_the_pod_may_enter_the_host_and_has_no_token():
-    made = host_pod.manifest(WANTED)
+    made = fix_pod.manifest(WANTED)
     kubernetes_validate.validate(made, "1.37", strict=True)
     spec = made["spec"]
     assert (spec["hostPID"], spec["hostNetwork"], spec["automountServiceAccountToken"]) == (True, True, False)
@@ -152,13 +152,13 @@ def test_the_pod_may_enter_the_host_and_has_no_token():
 
 
 def test_a_pod_that_runs_is_used_and_one_that_has_ended_made_again(server):
-    host_pod.shell(WANTED, MOST)
+    fix_pod.shell(WANTED, LIMITS)
     assert server.made == []
     server.refusals["GET .*/nodetune-fix-1$"] = [(200, {"status": {"phase": "Failed"}})]
-    host_pod.shell(WANTED, MOST)
+    fix_pod.shell(WANTED, LIMITS)
     server.refusals["GET .*/nodetune-fix-1$"] = [(404, "not found")]
     server.refusals["POST"] = [(409, "already exists")]
-    host_pod.shell(WANTED, MOST)
+    fix_pod.shell(WANTED, LIMITS)
     assert [each["metadata"]["name"] for each in server.made] == ["nodetune-fix-1"]
     assert "DELETE /api/v1/namespaces/nodetune/pods/nodetune-fix-1" in server.requests
 
@@ -166,7 +166,7 @@ def test_a_pod_that_runs_is_used_and_one_that_has_ended_made_again(server):
 def test_a_play_takes_the_image_of_the_daemon_set_and_removes_its_pods(server):
     containers = [{"name": "reporter", "image": "other"}, {"name": "check", "image": "registry/own:1"}]
     server.refusals["GET .*/nodetune-a$"] = [(200, {"spec": {"containers": containers}})]
-    pods = host_pod.HostPods(Cluster(), 60.0, 300.0)
+    pods = fix_pod.HostPods(Cluster(), 60.0, 300.0)
     found = pods.variables(Target("gpu1", address="nodetune-a", connection="kubernetes"))
     assert (found["nodetune_pod_image"], found["nodetune_pod_node"]) == ("registry/own:1", "gpu1")
     assert found["nodetune_pod_session_seconds"] == 300.0

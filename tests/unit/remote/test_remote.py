@@ -357,7 +357,7 @@ def test_other_ways_to_become_root_are_refused():
         sudo.command(Target("h", become=True, become_method="su"), NONCE)
 
 
-@pytest.mark.parametrize("data", [b"[" + b"[]," * protocol.MOST_VALUES + b"1]", b"0" * (protocol.MOST_UNPACKED + 1)])
+@pytest.mark.parametrize("data", [b"[" + b"[]," * protocol.MAX_VALUES + b"1]", b"0" * (protocol.MAX_UNPACKED + 1)])
 def test_an_answer_that_would_fill_memory_is_not_read(data):
     with pytest.raises(UnreachableError) as caught:
         talk().output(framed(data))

@@ -235,7 +235,7 @@ def test_a_host_with_unknown_findings_is_not_compliant():
 
 
 def test_one_value_more_than_are_shown_is_one_other_value():
-    hosts = [result(f"gpu{number}", finding(observed=str(number))) for number in range(full.MOST_VARIANTS + 1)]
+    hosts = [result(f"gpu{number}", finding(observed=str(number))) for number in range(full.MAX_VARIANTS + 1)]
     assert "… and 1 other value on gpu6" in printed(hosts)
 
 

@@ -199,7 +199,7 @@ def test_an_older_file_yields_to_a_newer_complete_one(tmp_path):
 def test_of_too_many_figures_the_short_and_the_worst_are_kept(tmp_path, monkeypatch):
     given = document(proofs([f"gpu{number}" for number in range(5)], {"gpu2": SLOW}))
     whole = told(measured(tmp_path, given).document())
-    monkeypatch.setattr(measured_page, "MOST_SINGLE", 100)
+    monkeypatch.setattr(measured_page, "MAX_SINGLE", 100)
     thinned = measured(tmp_path, given).document()
     kept = told(thinned)
     assert len(kept) < len(whole) == thinned["every"]

@@ -208,7 +208,7 @@ def test_a_refusal_or_a_redirect_ends_it_at_once(answer):
 @pytest.mark.parametrize("answer", ["stall", "drip"])
 def test_a_receiver_that_stalls_holds_no_audit(answer, monkeypatch):
     monkeypatch.setattr(receiver, "STEP_SECONDS", 60.0 if answer == "drip" else 0.05)
-    monkeypatch.setattr(receiver, "MOST_SECONDS", 0.3 if answer == "drip" else 60.0)
+    monkeypatch.setattr(receiver, "MAX_SECONDS", 0.3 if answer == "drip" else 60.0)
     with serving(*[answer] * 3) as server:
         done = run(*FACTS, "--notify", server.url)
     assert "was not notified" in done.stderr

@@ -11,7 +11,7 @@ import pytest
 
 from nodetune.api.device import Device
 from nodetune.api.model import Fix, HostResult
-from nodetune.audit.steps import filled
+from nodetune.audit.manual_steps import filled
 from nodetune.cli.main import group
 from nodetune.report import sections
 from nodetune.report.sections import Commands

@@ -11,7 +11,7 @@ from nodetune.api.model import HostFacts
 from nodetune.facts import document
 from nodetune.foundation import paths
 from nodetune.history.history import History
-from nodetune.history.look import Sorter
+from nodetune.history.snapshot import Sorter
 from nodetune.report.support import gather, page, vendor_facts
 from nodetune.report.support.request import SupportRequest
 from tests.support import commandline

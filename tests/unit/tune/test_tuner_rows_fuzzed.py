@@ -13,7 +13,7 @@ from tests.support.pages import ROOT
 
 SOURCE = Path(nccl_tuner.__file__).parents[2] / "data" / "tuner"
 COUNT = 4000
-RANKS, NODES, MOST_ROWS, MOST_BYTES = 8, 1, 256, 65536
+RANKS, NODES, MAX_ROWS, MAX_BYTES = 8, 1, 256, 65536
 SIZES = (0, 7, 1024, 65536, 1 << 20, (1 << 28) - 1, 1 << 33, (1 << 64) - 1)
 COLLECTIVES = ("broadcast", "reduce", "allgather", "reducescatter", "allreduce")
 ALGORITHMS = ("tree", "ring", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat")
@@ -63,10 +63,10 @@ FOUND = {
     "the largest number": "allreduce,9223372036854775807,-1,ring,64,1,8\n",
     "one more than the largest": "allreduce,0,9223372036854775808,ring,64,1,8\n",
     "commas only": "," * 60000,
-    "rows up to the last byte": ("allreduce,0,8,tree,-1,1,4\n" * 3000)[:MOST_BYTES],
-    "a byte too many": "#" * (MOST_BYTES + 1),
-    "as many rows as fit": "allreduce,0,8,ring,2,1,8\n" * MOST_ROWS,
-    "one row too many": "allreduce,0,8,ring,2,1,8\n" * (MOST_ROWS + 1),
+    "rows up to the last byte": ("allreduce,0,8,tree,-1,1,4\n" * 3000)[:MAX_BYTES],
+    "a byte too many": "#" * (MAX_BYTES + 1),
+    "as many rows as fit": "allreduce,0,8,ring,2,1,8\n" * MAX_ROWS,
+    "one row too many": "allreduce,0,8,ring,2,1,8\n" * (MAX_ROWS + 1),
 }
 
 
@@ -104,14 +104,14 @@ def whole(word, *, any_):
 def read(text):
     """Return the rows of a file, by the words of its header: one bad row and no row counts."""
     rows = []
-    if len(text.encode("utf-8")) > MOST_BYTES or "\0" in text:
+    if len(text.encode("utf-8")) > MAX_BYTES or "\0" in text:
         return []
     for given in text.split("\n"):
         line = given.lstrip(" \t\r")
         if not line or line.startswith("#"):
             continue
         words = [word.lstrip(" \t").rstrip(" \t\r") for word in line.split(",")]
-        if len(rows) == MOST_ROWS or len(words) != 7 or words[0] not in COLLECTIVES or words[3] not in ALGORITHMS:
+        if len(rows) == MAX_ROWS or len(words) != 7 or words[0] not in COLLECTIVES or words[3] not in ALGORITHMS:
             return []
         low, high = whole(words[1], any_=False), whole(words[2], any_=True)
         channels, nodes, ranks = (whole(word, any_=True) for word in words[4:])

@@ -10,7 +10,7 @@ import pytest
 
 from nodetune.foundation import rank_statistics
 from nodetune.verify import compare
-from nodetune.verify.compare import BETTER, FEWEST, LEVEL, SAME, UNSURE, WORSE
+from nodetune.verify.compare import BETTER, LEVEL, MIN_RUNS, SAME, UNSURE, WORSE
 from nodetune.verify.model import Figure
 from tests.support import verify_records as records
 
@@ -55,8 +55,8 @@ def test_the_interval_is_the_one_of_the_exact_test():
 
 
 def test_with_fewer_runs_the_test_could_never_say_anything():
-    assert rank_statistics.shift([1.0] * (FEWEST - 1), [2.0] * (FEWEST - 1), compare.LEVEL) is None
-    assert rank_statistics.shift([1.0] * FEWEST, [2.0] * FEWEST, compare.LEVEL) is not None
+    assert rank_statistics.shift([1.0] * (MIN_RUNS - 1), [2.0] * (MIN_RUNS - 1), compare.LEVEL) is None
+    assert rank_statistics.shift([1.0] * MIN_RUNS, [2.0] * MIN_RUNS, compare.LEVEL) is not None
     assert changed([100.0] * 4, [50.0] * 9).status == UNSURE
 
 
@@ -94,7 +94,7 @@ def test_no_more_alarms_without_a_change_than_the_level_allows():
 
 def alternating(values):
     """Ten runs one after another, every other one of them on either side: what disturbs both sides is no change."""
-    windows = (values[start : start + 2 * FEWEST] for start in range(len(values) - 2 * FEWEST + 1))
+    windows = (values[start : start + 2 * MIN_RUNS] for start in range(len(values) - 2 * MIN_RUNS + 1))
     return [(window[::2], window[1::2]) for window in windows]
 
 
@@ -104,12 +104,12 @@ def on_one_machine():
 
 def on_one_node():
     """The repeats of a GPU node's figures, the first five before and the next five after nothing at all."""
-    every = [each for run in range(1, 7) for each in records.recorded(run) if len(each.samples) >= 2 * FEWEST]
-    return [(singles(each, 0), singles(each, FEWEST)) for each in every]
+    every = [each for run in range(1, 7) for each in records.recorded(run) if len(each.samples) >= 2 * MIN_RUNS]
+    return [(singles(each, 0), singles(each, MIN_RUNS)) for each in every]
 
 
 def singles(found, start):
-    return replace(found, runs=tuple((sample,) for sample in found.samples[start : start + FEWEST]))
+    return replace(found, runs=tuple((sample,) for sample in found.samples[start : start + MIN_RUNS]))
 
 
 def real():

@@ -12,7 +12,7 @@ from nodetune.foundation.stage_output import Silent
 from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote.live_pool import Ended
 from nodetune.report.text import find_slow as report
-from nodetune.verify.find_slow import document, words
+from nodetune.verify.find_slow import document, labels
 from nodetune.verify.find_slow.host_rounds import HostRounds, RoundSettings
 from nodetune.verify.find_slow.model import PAIRS, SOLO, Culprit, Doubt, Fleet, Part, Result, Round
 from nodetune.verify.find_slow.run import SlowSearch, floor, ordered
@@ -146,7 +146,7 @@ def test_of_few_parts_one_below_the_shipped_figure_is_named():
     (found,) = stragglers(few, lambda figure: floor(figure, h200))
     assert (found.host, found.floor.bound) == ("b", pytest.approx(702, abs=1))
     assert found.loss == pytest.approx(0.47, abs=0.01)
-    assert "2 runs; at least 70" in words.alone(*confirmed([found], few, {}))
+    assert "2 runs; at least 70" in labels.alone(*confirmed([found], few, {}))
     assert stragglers(few, lambda figure: floor(figure, Machine(model="NVIDIA of tomorrow", gpus=1))) == []
 
 
@@ -208,17 +208,17 @@ def test_the_report_has_evidence_causes_and_the_next_command():
 def test_the_proof_says_whether_something_is_left(result, expect, words_of_it, code):
     given = search_of(**result)
     found = SlowSearch(FLEET, given.result, expect=expect)
-    assert words_of_it in words.proof(found)
+    assert words_of_it in labels.proof(found)
     assert document.exit_code(found) == code
 
 
 def test_two_hosts_have_nothing_to_be_compared_with():
     pair = Fleet(("gpu1", "gpu2"), (0, 0))
     result = Result(whole=(0, 1), whole_figure=20.0, level=20.0, left=0.0)
-    assert "two hosts have nothing to be compared with" in words.proof(SlowSearch(pair, result))
+    assert "two hosts have nothing to be compared with" in labels.proof(SlowSearch(pair, result))
     assert document.exit_code(SlowSearch(pair, result)) == 3
     short = SlowSearch(pair, result, expect=40.0)
-    assert "the pair is short, which host is undecided" in words.proof(short)
+    assert "the pair is short, which host is undecided" in labels.proof(short)
     assert document.exit_code(short) == 5
 
 

@@ -9,7 +9,9 @@ import pytest
 from benchmarks.find_slow import outcome, planted
 from benchmarks.support.slow_fleet import Loss, SlowFleet, on_rails, searched
 from nodetune.verify.find_slow import schedule
+from nodetune.verify.find_slow.classify import Conclusions, conclude
 from nodetune.verify.find_slow.judge import Judge, threshold
+from nodetune.verify.find_slow.likelihood import BAD, Chances, evidence, level, spread
 from nodetune.verify.find_slow.model import (
     GPU,
     HANG,
@@ -23,8 +25,6 @@ from nodetune.verify.find_slow.model import (
     Round,
     Run,
 )
-from nodetune.verify.find_slow.odds import BAD, Chances, evidence, level, spread
-from nodetune.verify.find_slow.reading import Conclusions, conclude
 from nodetune.verify.find_slow.search import most_rounds
 
 BIG = ("node", "gpu", "nic", "path", "link", "uplink", "hang", "wrong", "pair hang")

@@ -8,7 +8,7 @@ import pytest
 from nodetune.config import site
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.report.text import verify
-from nodetune.verify import document, worth
+from nodetune.verify import document, efficiency
 from nodetune.verify.evaluate import judge
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
@@ -24,16 +24,16 @@ def verdicts(*told):
 
 
 def test_a_watt_is_counted_by_energy_else_by_the_power_under_load():
-    assert worth.per_watt(verdicts(ENERGY, LOAD)) == {"GPU0": pytest.approx(1 / 1.04)}
-    assert worth.per_watt(verdicts(LOAD, SUSTAINED)) == {"GPU0": pytest.approx(0.9)}
+    assert efficiency.per_watt(verdicts(ENERGY, LOAD)) == {"GPU0": pytest.approx(1 / 1.04)}
+    assert efficiency.per_watt(verdicts(LOAD, SUSTAINED)) == {"GPU0": pytest.approx(0.9)}
     without = {**LOAD, "about": {"power_w": None}}
-    assert worth.per_watt(verdicts(without, SUSTAINED)) == {}
+    assert efficiency.per_watt(verdicts(without, SUSTAINED)) == {}
 
 
 def test_money_buys_what_an_hour_computes_over_its_price():
-    assert worth.per_price(verdicts(SUSTAINED, LOAD), 2.4) == {"GPU0": pytest.approx(650e12 * 3600 / 2.4 / 1e18)}
-    assert worth.per_price(verdicts(LOAD), 2.4) == {}
-    assert worth.per_price(verdicts(SUSTAINED), None) == {}
+    assert efficiency.per_price(verdicts(SUSTAINED, LOAD), 2.4) == {"GPU0": pytest.approx(650e12 * 3600 / 2.4 / 1e18)}
+    assert efficiency.per_price(verdicts(LOAD), 2.4) == {}
+    assert efficiency.per_price(verdicts(SUSTAINED), None) == {}
 
 
 def test_report_and_document_have_both():

@@ -15,14 +15,14 @@ from nodetune.remote.selected_hosts import selected_hosts
 from nodetune.tune.benches.gpu import GpuBench, GpuRequest
 from nodetune.verify.verify_hosts import measure_by
 
-MOST_SLOWDOWN = 50.0
+MAX_SLOWDOWN = 50.0
 
 
 def _slowdown(ctx: click.Context, param: click.Parameter, typed: str) -> float:  # noqa: ARG001
     """Return a part of one: `3%` is 0.03."""
     found = re.fullmatch(r"(\d{1,2}(?:\.\d+)?)\s*%", typed.strip())
-    if found is None or float(found[1]) > MOST_SLOWDOWN:
-        raise click.BadParameter(f"write a percentage from 0% to {MOST_SLOWDOWN:g}%, such as 3%")
+    if found is None or float(found[1]) > MAX_SLOWDOWN:
+        raise click.BadParameter(f"write a percentage from 0% to {MAX_SLOWDOWN:g}%, such as 3%")
     return float(found[1]) / 100
 
 

@@ -27,17 +27,15 @@ from nodetune.verify.verify_hosts import measure_by
 
 LARGEST = 16 << 30
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall")
-MOST_SIZES = 8
+MAX_SIZES = 8
 
 
 def _sizes(_context: click.Context, _parameter: click.Parameter, typed: str | None) -> tuple[int, ...]:
     """Return the bytes of a list such as 256MiB,1GiB. Raise click.UsageError."""
     words = [word.strip() for word in (typed or "").split(",") if word.strip()]
     found = {_size(word) for word in words}
-    if len(found) > MOST_SIZES or (typed is not None and not found):
-        raise click.UsageError(
-            f"--sizes {plain_text.plain(typed)}: give one to {MOST_SIZES} sizes, such as 256MiB,1GiB"
-        )
+    if len(found) > MAX_SIZES or (typed is not None and not found):
+        raise click.UsageError(f"--sizes {plain_text.plain(typed)}: give one to {MAX_SIZES} sizes, such as 256MiB,1GiB")
     return tuple(sorted(found))
 
 

@@ -11,7 +11,7 @@ from nodetune.guard.node.condition import TYPE
 NAME = "nodetune-guard"
 LABEL = f'condition="{TYPE}",status="true"'
 PROBLEM = f"max by (node) (kube_node_status_condition{{{LABEL}}})"
-MOST_NODES, SHARE = 3, 0.1
+MAX_NODES, SHARE = 3, 0.1
 """A fault on more nodes than both is a roll-out, not a broken node."""
 
 
@@ -37,7 +37,7 @@ def _rules(namespace: str) -> list[dict[str, Any]]:
         ),
         _alert(
             f"{TYPE}OnManyNodes",
-            f"count({PROBLEM} == 1) > {SHARE} * count({PROBLEM}) > {MOST_NODES}",
+            f"count({PROBLEM} == 1) > {SHARE} * count({PROBLEM}) > {MAX_NODES}",
             "critical",
             "A gating check fails on many nodes at once",
             "Was a driver, a kernel or the guard's policy rolled out?",

@@ -13,7 +13,7 @@ DEVICE_TAINTS = (1, 37)
 """The first API server that has DeviceTaintRule in v1. The scheduler of 1.36 ignores a rule, or panics."""
 DRIVER = "gpu.nvidia.com"
 DETECTOR_SECONDS = {"interval": 30, "timeout": 5}
-LONGEST_LINE = 80
+MAX_LINE_LENGTH = 80
 
 
 def readiness(node_selector: Any) -> list[dict[str, Any]]:
@@ -63,7 +63,7 @@ def detector(namespace: str) -> dict[str, Any]:
         "pluginConfig": {
             "invoke_interval": f"{DETECTOR_SECONDS['interval']}s",
             "timeout": f"{DETECTOR_SECONDS['timeout']}s",
-            "max_output_length": LONGEST_LINE,
+            "max_output_length": MAX_LINE_LENGTH,
             "concurrency": 1,
         },
         "source": "nodetune-guard",

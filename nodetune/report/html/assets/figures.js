@@ -37,8 +37,8 @@ function legend(kind, singles) {
     bounds.length ? swatch("bound", `the ${one} that passes, by ${bounds.map((name) => ({baseline: "this site's baseline", shipped: "shipped figures"})[name] || name).join(" and ")}`) : null,
     ...limit,
     kind.bins && singles.length < kind.all ? h("span", {class: "named"}, `The tallest bar is ${plural(Math.max(...kind.bins[2]), "figure")}.`) : null,
-    !kind.bins && kind.hosts[0] > MOST_LINES ? [swatch("median", "median of all"), swatch("band", "range of what is not below target")] : null,
-    !kind.bins && singles.length ? swatch(kind.hosts[0] <= MOST_LINES ? "line" : "line fell", kind.hosts[0] <= MOST_LINES ? "a host each" : "hosts below target") : null,
+    !kind.bins && kind.hosts[0] > MAX_LINES ? [swatch("median", "median of all"), swatch("band", "range of what is not below target")] : null,
+    !kind.bins && singles.length ? swatch(kind.hosts[0] <= MAX_LINES ? "line" : "line fell", kind.hosts[0] <= MAX_LINES ? "a host each" : "hosts below target") : null,
     start ? h("span", {class: "named"}, `The axis starts at ${digits(start)}, not at 0.`) : null,
   ];
 }

@@ -76,7 +76,7 @@ function singlesByKind() {
     const fell = new Set(host.short.map((each) => each.kind));
     host.shape.forEach((slot, place) => {
       const kind = measured.kinds[slots[slot][0]];
-      if (!(kind.bins ? kind.all <= MOST_DOTS : kind.hosts[0] <= MOST_LINES || fell.has(kind))) return;
+      if (!(kind.bins ? kind.all <= MAX_DOTS : kind.hosts[0] <= MAX_LINES || fell.has(kind))) return;
       if (!by.has(kind.index)) by.set(kind.index, []);
       by.get(kind.index).push(figureAt(measured, host, place));
     });

@@ -1,6 +1,6 @@
 // Drawing figures: as dots or bars along one axis, or as curves over message sizes. What is below target is always a triangle.
 
-const DOT = 9, LANE = 108, MOST_DOTS = 400, MOST_LINES = 12;
+const DOT = 9, LANE = 108, MAX_DOTS = 400, MAX_LINES = 12;
 // How much of its end an axis spans at least: differences of a per mille are none to look at.
 const LEAST = 0.08;
 
@@ -157,13 +157,13 @@ function curves(kind, singles) {
     const y = (value) => bottom - (value / end) * (bottom - top);
     const path = (points) => points.map(([size, value], place) => `${place ? "L" : "M"}${x(size)} ${y(value)}`).join("");
     const good = sizes.filter(([, low]) => low !== null);
-    const band = good.length > 1 && kind.hosts[0] > MOST_LINES ? path(good.map(([size, , high]) => [size, high])) + path(good.map(([size, low]) => [size, low]).reverse()).replace("M", "L") + "z" : "";
+    const band = good.length > 1 && kind.hosts[0] > MAX_LINES ? path(good.map(([size, , high]) => [size, high])) + path(good.map(([size, low]) => [size, low]).reverse()).replace("M", "L") + "z" : "";
     return [bottom + 30, [
       grid(end, y, width, kind.unit), below(sizes, x, bottom, width),
       band && svg("path", {d: band, class: "band"}),
       limits.map(([what, , limit]) => svg("g", {class: "limit"}, line(left, y(limit), width, y(limit)), caption(width - 4, y(limit) - 5, `limit ${digits(limit)}`, {"text-anchor": "end"}))),
       bounds.map((name) => worst(kind, name, path)),
-      kind.hosts[0] > MOST_LINES && svg("path", {d: path(sizes.map(([size, , , median]) => [size, median])), class: "median"}),
+      kind.hosts[0] > MAX_LINES && svg("path", {d: path(sizes.map(([size, , , median]) => [size, median])), class: "median"}),
       lines(singles).map((one) => traced(one, path, x, y)),
     ]];
   };

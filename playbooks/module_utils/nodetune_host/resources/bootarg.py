@@ -15,7 +15,7 @@ from ..problem import ChangeError, why
 
 ENTRIES = "/boot/loader/entries/*.conf"
 FILES = (ENTRIES, "/etc/kernel/cmdline", "/etc/default/grub")
-LONGEST = 64 << 10
+MAX_BYTES = 64 << 10
 
 
 def read(change):
@@ -126,7 +126,7 @@ def _files(state):
 
 def _text(path):
     with open(path, encoding="utf-8", errors="surrogateescape") as opened:
-        return opened.read(LONGEST)
+        return opened.read(MAX_BYTES)
 
 
 def _bring_back(path, text, name):

@@ -16,7 +16,7 @@ import stat
 from .. import atomic_file
 from ..problem import ChangeError, why
 
-LONGEST = 4 << 20
+MAX_BYTES = 4 << 20
 """Limit in bytes. A longer file is not a configuration file, and the journal would have to contain all of it."""
 
 SHOWN = 64 << 10
@@ -50,9 +50,9 @@ def read(change):
         content, attributes = _content(handle), atomic_file.attributes_of(handle)
     finally:
         os.close(handle)
-    if len(content) > LONGEST:
+    if len(content) > MAX_BYTES:
         raise ChangeError(
-            f"{path} is larger than {LONGEST >> 20} MiB, so probably not a configuration file: left alone"
+            f"{path} is larger than {MAX_BYTES >> 20} MiB, so probably not a configuration file: left alone"
         )
     found = state(content, about.st_mode & 0o7777, about.st_uid, about.st_gid)
     return dict(found, attributes={name: _text(value) for name, value in attributes.items()}) if attributes else found
@@ -134,8 +134,8 @@ def _target(change):
 
 def _content(handle):
     parts, size = [], 0
-    while size <= LONGEST:
-        part = os.read(handle, LONGEST + 1 - size)
+    while size <= MAX_BYTES:
+        part = os.read(handle, MAX_BYTES + 1 - size)
         if not part:
             break
         parts.append(part)

@@ -22,7 +22,7 @@ TIMERS = "nodetune-link-"
 RINGS = {"RX": "rx", "TX": "tx"}
 CHANNELS = {"Combined": "combined"}
 SETTERS = {"rings": "-G", "channels": "-L", "adaptive-rx": "-C"}
-NOW, MOST = "Current hardware settings", "Pre-set maximums"
+NOW, MAXIMUMS = "Current hardware settings", "Pre-set maximums"
 
 
 def read(change):
@@ -39,7 +39,7 @@ def read(change):
 def wanted(change, now):
     value = change["value"]
     if value == "max":
-        return _amounts(change, MOST)
+        return _amounts(change, MAXIMUMS)
     if change["setting"] == "adaptive-rx":
         return {"adaptive-rx": "on" if value else "off"}
     return {key: int(value) for key in now}
@@ -128,7 +128,7 @@ def _amounts(change, section):
     option, names = ("-g", RINGS) if change["setting"] == "rings" else ("-l", CHANNELS)
     sections = amounts(command.run(["ethtool", option, change["link"]]), names)
     # a maximum of 0 is how some drivers say that they do not have it
-    has = [key for key, most in sections.get(MOST, {}).items() if most]
+    has = [key for key, most in sections.get(MAXIMUMS, {}).items() if most]
     found = {key: number for key, number in sections.get(section, {}).items() if key in has}
     if not found:
         raise ChangeError(f"{label(change)}: the driver does not have this setting")

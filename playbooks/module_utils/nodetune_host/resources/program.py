@@ -22,7 +22,7 @@ from . import file
 MANIFEST = "MANIFEST"
 LINK = "python"
 OLDEST = (3, 9)
-SHORTEST_DIGEST = 16
+MIN_DIGEST = 16
 NAME = re.compile(r"[A-Za-z_][\w/]*\.(py|json)\Z", re.ASCII)
 ASK = "import sys; print('%d.%d' % sys.version_info[:2])"
 COMPILE = "import compileall, sys; sys.exit(not compileall.compile_dir(sys.argv[1], quiet=2, ddir=sys.argv[2]))"
@@ -134,7 +134,7 @@ def _sync(folder):
 
 def _meant(path, manifest):
     digest = path.rpartition("-")[2]
-    return len(digest) >= SHORTEST_DIGEST and hashlib.sha256(manifest).hexdigest().startswith(digest)
+    return len(digest) >= MIN_DIGEST and hashlib.sha256(manifest).hexdigest().startswith(digest)
 
 
 def _whole(path):

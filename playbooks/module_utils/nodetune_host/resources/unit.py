@@ -10,7 +10,7 @@ from .. import command
 from ..problem import ChangeError
 
 SECONDS = 60
-SETTLE_SECONDS, MOST_SETTLE_SECONDS = 1, 10
+SETTLE_SECONDS, MAX_SETTLE_SECONDS = 1, 10
 """Seconds. A service of Type=simple counts as started once forked; many broken ones end within this time. A busy host
 is slow at both starting and ending, so there it is a multiple of the time for the start.
 """
@@ -137,7 +137,7 @@ def _start(unit):
     except ChangeError as problem:
         raise ChangeError(f"{unit}: it does not start: {last_words(unit) or problem}") from None
     took = time.monotonic() - begun
-    deadline = time.monotonic() + min(MOST_SETTLE_SECONDS, max(SETTLE_SECONDS, 4 * took))
+    deadline = time.monotonic() + min(MAX_SETTLE_SECONDS, max(SETTLE_SECONDS, 4 * took))
     while time.monotonic() < deadline:
         now = _show(unit)
         if now["ActiveState"] == "failed" or now["SubState"] == "auto-restart":

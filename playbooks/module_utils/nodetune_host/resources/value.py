@@ -10,7 +10,7 @@ import re
 
 from ..problem import ChangeError, why
 
-LONGEST = 64 << 10
+MAX_BYTES = 64 << 10
 TWINS = (
     ("/vm/dirty_bytes", "/vm/dirty_ratio"),
     ("/vm/dirty_background_bytes", "/vm/dirty_background_ratio"),
@@ -91,7 +91,7 @@ def _text(path):
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as opened:
-            data = opened.read(LONGEST)
+            data = opened.read(MAX_BYTES)
     except FileNotFoundError:
         raise ChangeError(f"{path} is not there") from None
     except OSError as error:

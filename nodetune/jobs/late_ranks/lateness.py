@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from nodetune.foundation import text
-from nodetune.verify.slow.model import Calls, Communicator, Kind, Lateness
+from nodetune.jobs.late_ranks.model import Calls, Communicator, Kind, Lateness
 
 BLOCKS = 20
-LEAST_CALLS = 100
-MOST_CALLS = 2000
-LEAST_RANKS = 4
-MOST_KINDS = 12
+MIN_CALLS = 100
+MAX_CALLS = 2000
+MIN_RANKS = 4
+MAX_KINDS = 12
 """Kinds of collectives of a communicator: those with most calls. The others are too rare to add anything."""
 
 TIMES = "set NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500"
@@ -27,7 +27,7 @@ def of_communicator(each: Communicator) -> tuple[list[Lateness], list[str]]:
     found: list[Lateness] = []
     reasons: list[str] = []
     ranked = sorted(each.calls.items(), key=lambda item: -sum(map(len, item[1].values())))
-    for kind, calls in ranked[:MOST_KINDS]:
+    for kind, calls in ranked[:MAX_KINDS]:
         numbers = _matched(calls, _least(each.size))
         spacing = _spacing(calls, numbers) if numbers else 0.0
         if reason := _unjudged(each, calls, numbers, spacing):
@@ -39,7 +39,7 @@ def of_communicator(each: Communicator) -> tuple[list[Lateness], list[str]]:
 
 def _least(size: int) -> int:
     """Return how many ranks must have a collective: three of four."""
-    return max(LEAST_RANKS, -(-3 * size // 4))
+    return max(MIN_RANKS, -(-3 * size // 4))
 
 
 def _unjudged(each: Communicator, calls: Calls, numbers: Sequence[int], spacing: float) -> str:
@@ -47,23 +47,23 @@ def _unjudged(each: Communicator, calls: Calls, numbers: Sequence[int], spacing:
     size = each.size
     if len(set(each.members.values())) < len(each.members):
         return "processes that drive several GPUs: the Inspector does not name the GPU"
-    if size < LEAST_RANKS:
-        return f"communicators of fewer than {LEAST_RANKS} ranks: no rank is the usual one"
+    if size < MIN_RANKS:
+        return f"communicators of fewer than {MIN_RANKS} ranks: no rank is the usual one"
     if len(calls) < _least(size):
         return f"files of {len(calls)} of {text.count(size, 'rank')}: collect those of all hosts"
-    if len(numbers) < LEAST_CALLS:
-        return f"fewer than {LEAST_CALLS} collectives of one kind that the ranks have in common"
+    if len(numbers) < MIN_CALLS:
+        return f"fewer than {MIN_CALLS} collectives of one kind that the ranks have in common"
     return "" if spacing else f"no times between the collectives: {TIMES}"
 
 
 def _matched(calls: Calls, least: int) -> list[int]:
-    """Return the sequence numbers that enough ranks have, at most MOST_CALLS of them, from all of the run."""
+    """Return the sequence numbers that enough ranks have, at most MAX_CALLS of them, from all of the run."""
     counts: dict[int, int] = {}
     for of_rank in calls.values():
         for number in of_rank:
             counts[number] = counts.get(number, 0) + 1
     found = sorted(number for number, count in counts.items() if count >= least)
-    return found[:: -(-len(found) // MOST_CALLS)] if found else []
+    return found[:: -(-len(found) // MAX_CALLS)] if found else []
 
 
 def _spacing(calls: Calls, numbers: Sequence[int]) -> float:
@@ -97,7 +97,7 @@ def _compared(each: Communicator, kind: Kind, calls: Calls, numbers: Sequence[in
     rows = []
     for rank, blocks in late.items():
         every = [value for block in blocks for value in block]
-        if len(every) < LEAST_CALLS // 2:
+        if len(every) < MIN_CALLS // 2:
             continue
         wait = median(every)
         parts = tuple(median(block) / spacing for block in blocks if block)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from nodetune.verify.watch import hosts
-from nodetune.verify.watch.model import TITLES, UNKNOWN, WORKING
+from nodetune.jobs.watch import hosts
+from nodetune.jobs.watch.model import TITLES, UNKNOWN, WORKING
 from tests.support import watched
 
 TENSOR = ("computing-tensor", "tensor")

@@ -12,7 +12,7 @@ from nodetune.audit.devices import ADDRESS, Names
 SAFE = re.compile(r"[\w./:@+-]+")
 """The characters that a host may put into a command that a user pastes."""
 
-MOST = 32
+MAX_NAMES = 32
 """Devices that are named where one command takes each of them."""
 
 Of = Callable[[str, Device | None], str]
@@ -77,7 +77,7 @@ def filled(text: str, result: HostResult, found: Finding) -> str:
             text = re.sub(pattern, lambda _, value=values[0]: value, text)  # type: ignore[misc]
         elif values:
             text = text.replace(f"{name};{name};...", ";".join(values))
-            several.append(f"{name}: {', '.join(values[:MOST])}")
+            several.append(f"{name}: {', '.join(values[:MAX_NAMES])}")
     return "\n".join((text, *several))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodetune.foundation.json_document import head
-from nodetune.verify.watch.model import TITLES, UNKNOWN, Job, Process, WatchedGpu, WatchedHost
+from nodetune.jobs.watch.model import TITLES, UNKNOWN, Job, Process, WatchedGpu, WatchedHost
 
 WATCH_SCHEMA = "nodetune.watch/1"
 NOT_FIGURES = ("name", "pids", "gpm", "no_gpm", "held")

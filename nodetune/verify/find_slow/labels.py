@@ -14,7 +14,7 @@ from nodetune.verify.find_slow.run import SlowSearch
 from nodetune.verify.find_slow.stragglers import Straggler
 
 SUREST = 1e9
-MOST_ENDS = 6
+MAX_ENDS = 6
 FALLS = 0.05
 """The share of runs that fall for no part's fault from which the figures are called bimodal."""
 
@@ -56,8 +56,8 @@ def evidence(culprit: Culprit, fleet: Fleet) -> str:
 
 def _ends(numbers: Iterable[int], names: Sequence[str]) -> str:
     known = [names[number] for number in numbers]
-    more = f" and {len(known) - MOST_ENDS} more" if len(known) > MOST_ENDS else ""
-    return ", ".join(known[:MOST_ENDS]) + more
+    more = f" and {len(known) - MAX_ENDS} more" if len(known) > MAX_ENDS else ""
+    return ", ".join(known[:MAX_ENDS]) + more
 
 
 def alone(each: Straggler) -> str:

@@ -9,8 +9,8 @@ import pytest
 
 from nodetune.foundation import schemas
 from nodetune.foundation.request import RequestError
-from nodetune.verify.slow import ras_answer, ras_client, ras_judge, run, words
-from nodetune.verify.slow.request import PORT, SlowRequest, address
+from nodetune.jobs.late_ranks import labels, ras_answer, ras_client, ras_judge, run
+from nodetune.jobs.late_ranks.request import PORT, SlowRequest, address
 from tests.support import ras_server
 from tests.support.commandline import nodetune
 
@@ -39,7 +39,7 @@ def test_a_rank_that_stays_behind_is_named_with_the_collective():
     behind = ras_server.answer([7] * 13 + [6] + [7] * 2)
     status, _ = asked(behind)
     (only,) = status.findings
-    assert words.finding(only) == (
+    assert labels.finding(only) == (
         "communicator 0xae94423cfbb2ef4a: rank 13 of 16 (10.0.0.2 GPU 5 process 1013): launched AllReduce up to 6; the furthest is at 7"
     )
     assert run.exit_code(status) == 1
@@ -164,7 +164,7 @@ def test_other_services_are_no_answer(reply):
 
 
 def test_an_answer_without_end_is_bounded(monkeypatch):
-    monkeypatch.setattr(ras_client, "MOST_BYTES", 1 << 16)
+    monkeypatch.setattr(ras_client, "MAX_BYTES", 1 << 16)
     status, _ = asked("x" * (1 << 20))
     assert status.problem == "the answer is larger than 64 KiB"
 

@@ -14,9 +14,9 @@ from nodetune.foundation import file_io, stage_output, text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 from nodetune.foundation.stage_output import Show
 from nodetune.hosts.connection_options import ConnectionOptions
-from nodetune.verify.watch import hosts
-from nodetune.verify.watch.model import WatchedHost
-from nodetune.verify.watch.request import WatchRequest
+from nodetune.jobs.watch import hosts
+from nodetune.jobs.watch.model import WatchedHost
+from nodetune.jobs.watch.request import WatchRequest
 
 # inventories and connections are imported where hosts are reached: saved facts need none of them
 

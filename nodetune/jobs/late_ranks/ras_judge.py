@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from nodetune.foundation import by_key, text
-from nodetune.verify.slow.model import RankOfJob
-from nodetune.verify.slow.ras_answer import LEFT, Answer, CommunicatorStatus
+from nodetune.jobs.late_ranks.model import RankOfJob
+from nodetune.jobs.late_ranks.ras_answer import LEFT, Answer, CommunicatorStatus
 
 MISSING, BEHIND, AHEAD, FAILED = "missing", "behind", "ahead", "error"
 

@@ -10,8 +10,8 @@ from typing import Any
 from nodetune.foundation import UserError, text
 from nodetune.history import kinds, trends
 from nodetune.history.history import History
-from nodetune.history.look import FIGURES
 from nodetune.history.points import DAY, Change, Drain, Point
+from nodetune.history.snapshot import FIGURES
 from nodetune.history.trends import Trend
 
 BLOCKS = "▁▂▃▄▅▆▇█"

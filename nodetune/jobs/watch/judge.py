@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nodetune.verify.watch import host_waits
-from nodetune.verify.watch.model import (
+from nodetune.jobs.watch import host_waits
+from nodetune.jobs.watch.model import (
     COMPUTING,
     FEW_SMS,
     FREE,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 from nodetune.foundation import UserError, text
-from nodetune.verify.slow.model import Communicator, Job, Kind, Process
+from nodetune.jobs.late_ranks.model import Communicator, Job, Kind, Process
 
 TOGETHER = ("AllReduce", "AllGather", "ReduceScatter")
 """Collectives that end for all ranks together."""
@@ -27,11 +27,11 @@ TOGETHER = ("AllReduce", "AllGather", "ReduceScatter")
 BY_GPU = "kernel_gpu"
 """The timing source that counts. The CPU sees a kernel late and at intervals."""
 
-MOST_FILES = 20_000
-MOST_CALLS = 4_000_000
+MAX_FILES = 20_000
+MAX_CALLS = 4_000_000
 """Of all files: about 1 GB of memory and 75 s. Each gives the same number from its begin, so that they match."""
 
-LONGEST = 1 << 16
+MAX_LINE_BYTES = 1 << 16
 """Characters of a line: a verbose one with 64 channels has 14,000."""
 
 HIGHEST = 1 << 53
@@ -66,9 +66,9 @@ def read(path: Path) -> tuple[list[Job], list[str]]:
     """Return the jobs of a file or a folder, and notes about what was left out. Raise UserError, OSError."""
     notes: list[str] = []
     files = sorted(_files(path, notes)) if path.is_dir() else [path]
-    if len(files) > MOST_FILES:
-        raise UserError(f"{text.plain(path)}: {len(files)} files, at most {MOST_FILES}: give the folder of fewer jobs")
-    most = max(200, MOST_CALLS // max(1, len(files)))
+    if len(files) > MAX_FILES:
+        raise UserError(f"{text.plain(path)}: {len(files)} files, at most {MAX_FILES}: give the folder of fewer jobs")
+    most = max(200, MAX_CALLS // max(1, len(files)))
     found: dict[str, _Found] = {}
     lines = cut = 0
     for each in files:
@@ -111,7 +111,7 @@ def _unread(path: Path, problem: OSError) -> str:
 
 def _calls(path: Path) -> Iterator[Call]:
     with path.open("r", encoding="utf-8", errors="replace") as stream:
-        while line := stream.readline(LONGEST):
+        while line := stream.readline(MAX_LINE_BYTES):
             if line.startswith("{") and (call := _call(line)):
                 yield call
 

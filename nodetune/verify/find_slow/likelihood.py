@@ -19,13 +19,13 @@ SMALLEST = 0.05
 DEEP = -0.15
 """A fall beyond this is deep: healthy runs have it rarely."""
 
-USUAL_NOISE, LEAST_NOISE, WEIGHT = 0.02, 0.007, 8
+USUAL_NOISE, MIN_NOISE, WEIGHT = 0.02, 0.007, 8
 """The noise that is assumed with the weight of that many figures, and the least that is believed."""
 
 QUARTILE = 0.67
 """Standard deviations from the middle of normal noise to its upper quartile."""
 
-LEAST_OF_ONE = -12.0
+MAX_WELL_ODDS = -12.0
 """The most that one run says for "well"."""
 
 FAR = 5.0
@@ -60,7 +60,7 @@ def spread(figures: Iterable[float]) -> float:
     """Return the noise of figures around 0, from their upper half: slow parts are in the lower."""
     high = [each for each in figures if each > 0]
     total = sum(each * each for each in high) + WEIGHT * USUAL_NOISE**2
-    return max(LEAST_NOISE, sqrt(total / (len(high) + WEIGHT)))
+    return max(MIN_NOISE, sqrt(total / (len(high) + WEIGHT)))
 
 
 def level(figures: Iterable[float]) -> float:
@@ -91,5 +91,5 @@ def evidence(figures: Sequence[float], noise: float, chances: Chances) -> float:
         fall = falls[0] if each <= -1.0 else falls[1] if each < DEEP else falls[2]
         well = sound + scale * (each + loss / 2)
         high, low = (well, fall) if well > fall else (fall, well)
-        total += max(LEAST_OF_ONE, -high - log1p(exp(low - high)))
+        total += max(MAX_WELL_ODDS, -high - log1p(exp(low - high)))
     return total

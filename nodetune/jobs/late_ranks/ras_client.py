@@ -18,11 +18,11 @@ PROTOCOL = 2
 COLLECT = 10
 """Seconds that the job may take to ask its own processes. NCCL's default is 5."""
 
-CONNECT, GREETING, STEP, MOST_SECONDS = 5.0, 2.0, 2 * COLLECT + 1.0, 60.0
+CONNECT, GREETING, STEP, MAX_SECONDS = 5.0, 2.0, 2 * COLLECT + 1.0, 60.0
 ATTEMPTS = 16
 """Connections until a process answers. With four of eight stopped, all of them miss once in 65,536 times."""
 
-LINE, MOST_BYTES = 4096, 64 << 20
+LINE, MAX_BYTES = 4096, 64 << 20
 """JSON has 0.6 KB for each rank of each communicator: 1,000 ranks in 100 communicators of all of them."""
 
 
@@ -66,8 +66,8 @@ class Connection:
         while got := self._received():
             parts.append(got)
             size += len(got)
-            if size > MOST_BYTES:
-                raise NoAnswerError(f"the answer is larger than {text.size(MOST_BYTES)}")
+            if size > MAX_BYTES:
+                raise NoAnswerError(f"the answer is larger than {text.size(MAX_BYTES)}")
         return b"".join(parts).decode("utf-8", "replace")
 
     def _send(self, words: str) -> None:
@@ -90,13 +90,13 @@ class Connection:
         """Bound the next step by what is left of the time. Raise NoAnswerError."""
         left = self._end - time.monotonic()
         if left <= 0:
-            raise NoAnswerError(f"no complete answer within {MOST_SECONDS:g} s")
+            raise NoAnswerError(f"no complete answer within {MAX_SECONDS:g} s")
         self._socket.settimeout(min(left, self._step))
 
 
 def ask(host: str, port: int) -> str:
     """Return the status of the job: JSON where its NCCL has it, else text. Raise NoAnswerError."""
-    end = time.monotonic() + MOST_SECONDS
+    end = time.monotonic() + MAX_SECONDS
     for _ in range(ATTEMPTS):
         with closing(Connection(host, port, end)) as connection:
             try:

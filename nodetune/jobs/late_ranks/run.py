@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from nodetune.foundation import UserError, text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
-from nodetune.verify.slow import inspector, judge, ras_answer, ras_client, ras_judge
-from nodetune.verify.slow.model import PROGRAM, SlowRanks
-from nodetune.verify.slow.ras_judge import RasStatus
-from nodetune.verify.slow.request import SlowRequest, address
+from nodetune.jobs.late_ranks import inspector, judge, ras_answer, ras_client, ras_judge
+from nodetune.jobs.late_ranks.model import PROGRAM, SlowRanks
+from nodetune.jobs.late_ranks.ras_judge import RasStatus
+from nodetune.jobs.late_ranks.request import SlowRequest, address
 
 
 def run(request: SlowRequest, sleep: Callable[[float], None] = time.sleep) -> SlowRanks | RasStatus:

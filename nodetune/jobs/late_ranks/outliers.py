@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
-from nodetune.verify.slow.model import Lateness
+from nodetune.jobs.late_ranks.model import Lateness
 
 ALPHA = 0.001
 """The chance that one rank is named in all jobs of a call, if none is slow."""
@@ -23,7 +23,7 @@ WORTH = 0.03
 SPREAD = 0.003
 """The least spread of healthy ranks: fewer than these cannot show how much GPUs differ."""
 
-LEAST_FREEDOM = 5
+MIN_FREEDOM = 5
 
 
 def late(rows: Sequence[Lateness], tests: int, largest: float = 0.25) -> list[Lateness]:
@@ -43,12 +43,12 @@ def tests(rows: Sequence[Lateness]) -> int:
 
 def comparable(rows: Sequence[Lateness]) -> bool:
     """Return whether there are enough rows for one to be late."""
-    return len(rows) - 1 - len({each.communicator for each in rows}) >= LEAST_FREEDOM
+    return len(rows) - 1 - len({each.communicator for each in rows}) >= MIN_FREEDOM
 
 
 def _is_late(each: Lateness, others: Sequence[Lateness], tests: int) -> bool:
     freedom = len(others) - len({other.communicator for other in others})
-    if each.share < WORTH or freedom < LEAST_FREEDOM:
+    if each.share < WORTH or freedom < MIN_FREEDOM:
         return False
     shares = [other.share for other in others]
     spread = max(SPREAD, stdev(shares)) * math.sqrt(1 + 1 / len(others))

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from math import exp
 
 from nodetune.verify.find_slow.judge import CLEAR, QUICK, Judge, Judgement, Pair, threshold
+from nodetune.verify.find_slow.likelihood import BAD, DEEP, SMALLEST, Chances, evidence, level, middle, spread, unsure
 from nodetune.verify.find_slow.model import LINK, NODE, PATH, RAIL, UPLINK, Fleet, Part, Run
-from nodetune.verify.find_slow.odds import BAD, DEEP, SMALLEST, Chances, evidence, level, middle, spread, unsure
 
 Ends = tuple[int, ...]
 
@@ -21,7 +21,7 @@ DOUBT = -1.0
 PROVEN = 2 * CLEAR
 """A path is blamed for a small loss only if the odds of its ends are at or below this."""
 
-LEAST_OF_MANY = 1.25
+MIN_OF_MANY = 1.25
 """Factor for the noise of the worst rail: the least of eight has a tail."""
 
 FEW_DOMAINS = 4
@@ -107,7 +107,7 @@ class _Reading:
         self._fleet, self._runs, self._whole, self._found = fleet, runs, whole, found
         self._shows = [True] * len(runs) if whole else [figure >= DEEP for figure in found.figures]
         self._few_domains = max(fleet.domains) + 1 <= FEW_DOMAINS
-        self._wider = 1.0 if whole else LEAST_OF_MANY
+        self._wider = 1.0 if whole else MIN_OF_MANY
         self._tests = 2 * len(fleet.nodes)
         self._level = self._levels(figures)
         self._figures = [each - self._level[self._like(run)] for run, each in zip(runs, figures, strict=True)]

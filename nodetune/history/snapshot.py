@@ -16,7 +16,7 @@ from nodetune.history.structure import FORMS, Form, Settings, Sorted, Structures
 KIND = ("cpu.model", "gpu.names")
 """Hosts with the same facts, and the same of these, are of one kind."""
 
-MOST_KINDS = 32
+MAX_KINDS = 32
 
 FIGURES = ("verify.", "watch.", "tune.")
 """The beginnings of the leaves of figures."""
@@ -127,7 +127,7 @@ class Sorter:
         key = _key(facts)
         kind = self._kinds.get(key)
         if kind is None:
-            if len(self._kinds) >= MOST_KINDS:
+            if len(self._kinds) >= MAX_KINDS:
                 self._kinds.clear()
             kind = self._kinds[key] = _Kind(facts, [self._sorted(name, facts[name]) for name in sorted(facts)])
         return kind

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from nodetune.foundation.json_document import head
-from nodetune.verify.slow.model import JudgedJob, LatePart, RankOfJob, SlowRanks
-from nodetune.verify.slow.ras_judge import RasFinding, RasStatus
+from nodetune.jobs.late_ranks.model import JudgedJob, LatePart, RankOfJob, SlowRanks
+from nodetune.jobs.late_ranks.ras_judge import RasFinding, RasStatus
 
 RANKS_SCHEMA, RAS_SCHEMA = "nodetune.slow-ranks/1", "nodetune.ras/1"
 

@@ -6,7 +6,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from nodetune.guard.node import looks, records
+from nodetune.guard.node import check_loop, records
 from nodetune.guard.node.main import RUN
 
 if TYPE_CHECKING:
@@ -17,6 +17,6 @@ if TYPE_CHECKING:
 def run(asked: Arguments, job: Job) -> int:
     """Print it. Raise OSError."""
     records.prepare(asked.run)
-    sys.stdout.write(json.dumps(looks.look(asked, job.node)) + "\n")
+    sys.stdout.write(json.dumps(check_loop.look(asked, job.node)) + "\n")
     sys.stdout.flush()
     return RUN

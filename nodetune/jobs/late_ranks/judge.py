@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nodetune.foundation import by_key, text
-from nodetune.verify.slow import lateness, outliers
-from nodetune.verify.slow.model import (
+from nodetune.jobs.late_ranks import lateness, outliers
+from nodetune.jobs.late_ranks.model import (
     HOST,
     OPEN,
     PROGRAM,

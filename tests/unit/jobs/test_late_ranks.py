@@ -10,9 +10,9 @@ import pytest
 from benchmarks.late_ranks import trial
 from benchmarks.support.late_jobs import QuietJob
 from nodetune.foundation import UserError, schemas
-from nodetune.verify.slow import inspector, judge, lateness, run
-from nodetune.verify.slow.model import FIRST, HOST, OPEN, PROGRAM, Communicator, Job, Kind, Process
-from nodetune.verify.slow.request import SlowRequest
+from nodetune.jobs.late_ranks import inspector, judge, lateness, run
+from nodetune.jobs.late_ranks.model import FIRST, HOST, OPEN, PROGRAM, Communicator, Job, Kind, Process
+from nodetune.jobs.late_ranks.request import SlowRequest
 from tests.support import archives, inspector_files
 from tests.support.commandline import nodetune
 
@@ -221,7 +221,7 @@ def test_a_number_that_comes_twice_is_not_matched(tmp_path):
 
 
 def test_a_long_file_is_used_in_part_and_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(inspector, "MOST_CALLS", 0)
+    monkeypatch.setattr(inspector, "MAX_CALLS", 0)
     text = "".join(
         json.dumps({**SOUND, "coll_perf": {**SOUND["coll_perf"], "coll_sn": sn}}) + "\n" for sn in range(1500)
     )

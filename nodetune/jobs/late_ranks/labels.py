@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nodetune.foundation import text
-from nodetune.verify.slow.model import LatePart, RankOfJob
-from nodetune.verify.slow.ras_judge import RasFinding
+from nodetune.jobs.late_ranks.model import LatePart, RankOfJob
+from nodetune.jobs.late_ranks.ras_judge import RasFinding
 
-MOST_RANKS = 16
+MAX_RANKS = 16
 
 
 def part(each: LatePart) -> str:
@@ -37,8 +37,8 @@ def finding(each: RasFinding) -> str:
 
 def ranks(found: Sequence[RankOfJob], of: str = "") -> str:
     """Name ranks with host, GPU and process."""
-    named = ", ".join(_rank(each, of) for each in found[:MOST_RANKS])
-    return named + (f" and {len(found) - MOST_RANKS} more" if len(found) > MOST_RANKS else "")
+    named = ", ".join(_rank(each, of) for each in found[:MAX_RANKS])
+    return named + (f" and {len(found) - MAX_RANKS} more" if len(found) > MAX_RANKS else "")
 
 
 def _rank(each: RankOfJob, of: str) -> str:

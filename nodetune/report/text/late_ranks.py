@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from nodetune.foundation import text
+from nodetune.jobs.late_ranks import labels
+from nodetune.jobs.late_ranks.model import HOST, OPEN, PROGRAM, Conclusion, JudgedJob, SlowRanks
+from nodetune.jobs.late_ranks.ras_judge import AHEAD, BEHIND, FAILED, MISSING, RasStatus
 from nodetune.report.text.lines import Lines, screen
-from nodetune.verify.slow import words
-from nodetune.verify.slow.model import HOST, OPEN, PROGRAM, Conclusion, JudgedJob, SlowRanks
-from nodetune.verify.slow.ras_judge import AHEAD, BEHIND, FAILED, MISSING, RasStatus
 
 GUTTER = " " * 13
-MOST_PARTS, MOST_FINDINGS = 4, 40
+MAX_PARTS, MAX_FINDINGS = 4, 40
 LABELS = {HOST: ("slow", "bold red"), OPEN: ("late", "yellow"), PROGRAM: ("program", "dim")}
 STYLES = {MISSING: "bold red", BEHIND: "bold red", FAILED: "bold red", AHEAD: "yellow"}
 
@@ -43,13 +43,13 @@ def _ranks(out: Lines, found: SlowRanks) -> None:
 def _conclusion(out: Lines, each: Conclusion) -> None:
     label, style = LABELS[each.cause]
     first = each.parts[0]
-    name = words.part(first) if each.cause != PROGRAM else f"rank {text.names([str(rank) for rank in first.ranks])}"
+    name = labels.part(first) if each.cause != PROGRAM else f"rank {text.names([str(rank) for rank in first.ranks])}"
     _line(out, label, style, f"{name}: {each.why}")
-    for part in each.parts[:MOST_PARTS]:
+    for part in each.parts[:MAX_PARTS]:
         where = f"{part.host}, " if each.cause == PROGRAM else ""
-        _line(out, "", "", where + words.evidence(part))
-    if len(each.parts) > MOST_PARTS:
-        _line(out, "", "", f"and {len(each.parts) - MOST_PARTS} more: --format json lists all")
+        _line(out, "", "", where + labels.evidence(part))
+    if len(each.parts) > MAX_PARTS:
+        _line(out, "", "", f"and {len(each.parts) - MAX_PARTS} more: --format json lists all")
     if each.cause == HOST:
         _line(out, "", "green", f"nodetune audit -i {shlex.quote(first.host)} -b")
 
@@ -105,10 +105,10 @@ def _status(out: Lines, found: RasStatus) -> None:
         for line in found.text.splitlines():
             out.line((text.plain(line, 2000), ""))
         return
-    for each in found.findings[:MOST_FINDINGS]:
-        _line(out, each.kind, STYLES[each.kind], words.finding(each))
-    if len(found.findings) > MOST_FINDINGS:
-        _line(out, "", "", f"and {len(found.findings) - MOST_FINDINGS} more: --format json lists all")
+    for each in found.findings[:MAX_FINDINGS]:
+        _line(out, each.kind, STYLES[each.kind], labels.finding(each))
+    if len(found.findings) > MAX_FINDINGS:
+        _line(out, "", "", f"and {len(found.findings) - MAX_FINDINGS} more: --format json lists all")
     for note in found.notes:
         _line(out, "note", "dim", note)
     if not found.findings:

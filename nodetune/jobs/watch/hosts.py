@@ -8,8 +8,8 @@ from typing import Any
 
 from nodetune.api.model import Absent, Each, HostFacts, HostResult, Unread, Value
 from nodetune.foundation import text
-from nodetune.verify.watch.judge import judge
-from nodetune.verify.watch.model import (
+from nodetune.jobs.watch.judge import judge
+from nodetune.jobs.watch.model import (
     FREE,
     LATE,
     TITLES,
@@ -24,7 +24,7 @@ from nodetune.verify.watch.model import (
 
 GPUS, PROCESSES, HOST, USERS = "watch.gpus", "watch.processes", "watch.host", "watch.users"
 SECONDS = "watch.seconds."
-MOST_LATE = 8
+MAX_LATE = 8
 KEPT = ("graphics", "sm", "tensor", "dram", "pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx")
 """Figures of GPM that the history keeps."""
 
@@ -149,4 +149,4 @@ def _naming(host: WatchedHost, each: WatchedGpu, late: Mapping[tuple[str, Job], 
     if each.judged.rule != LATE:
         return each
     found = dict.fromkeys(name for key in _shared(host, each) for name in late.get(key, ()))
-    return replace(each, judged=replace(each.judged, late=tuple(found)[:MOST_LATE]))
+    return replace(each, judged=replace(each.judged, late=tuple(found)[:MAX_LATE]))

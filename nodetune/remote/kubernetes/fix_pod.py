@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from nodetune.hosts.connection_options import MOST_FORKS, Cluster, SessionOptions
+from nodetune.hosts.connection_options import MAX_FORKS, Cluster, SessionOptions
 from nodetune.hosts.target import Target, UnreachableError
 from nodetune.onhost.host_command import WORK
 from nodetune.remote.kubernetes import pod
@@ -153,5 +153,5 @@ class HostPods:
         if not self._names:
             return
         api = connected(self._cluster.context)
-        with ThreadPoolExecutor(MOST_FORKS) as threads:
+        with ThreadPoolExecutor(MAX_FORKS) as threads:
             list(threads.map(lambda name: _remove(api, self._cluster.namespace, name), self._names))

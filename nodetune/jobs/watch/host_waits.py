@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nodetune.foundation import text
-from nodetune.verify.watch.model import CPU, DISK, NETWORK, PAUSED, UNKNOWN, Process, percent
+from nodetune.jobs.watch.model import CPU, DISK, NETWORK, PAUSED, UNKNOWN, Process, percent
 
 FULL_CORE = 0.85
 """Cores of a thread that is never without work. Recorded: 1.00; a thread that waits has 0.36 or less."""

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nodetune.verify.slow.model import RankOfJob
+from nodetune.jobs.late_ranks.model import RankOfJob
 
-MOST_RANKS = 1_000_000
+MAX_RANKS = 1_000_000
 BIGGEST = 1 << 63
 ERRORS = {
     1: "unhandled CUDA error",
@@ -75,7 +75,7 @@ def read(answer: str) -> Answer:
         raise UnreadableError from None
     if not isinstance(data, dict) or not isinstance(data.get("communicators"), list):
         raise UnreadableError
-    left = [MOST_RANKS]
+    left = [MAX_RANKS]
     found = [each for one in data["communicators"] if (each := _communicator(one, left))]
     ras = data.get("ras")
     timeouts = _whole(ras.get("timeouts_count")) if isinstance(ras, dict) else 0
