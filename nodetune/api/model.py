@@ -288,7 +288,7 @@ class HostResult:
     """The result of a host: `state` is ok or why it was not reached, `devices` those of failing findings.
 
     `since` has the Unix time from which the history knows the finding of a check. `look` is on its way to the history.
-    `off` are the checks that a site file switches off.
+    `off` are the checks that a site file switches off. `at`: Unix time of its facts (0: unknown).
     """
 
     host: str
@@ -304,6 +304,7 @@ class HostResult:
     since: Mapping[str, int] = field(default_factory=dict)
     off: tuple[str, ...] = ()
     look: Any = None
+    at: int = 0
 
     def failing(self) -> Iterator[Finding]:
         return (found for found in self.findings if found.status == "fail")

@@ -60,14 +60,15 @@ def of_host(facts: HostFacts) -> Iterator[Device]:
     bdfs = _each(facts, "gpu.bdf")
     for gpu, address in (*bdfs.items(), *_lost(facts, bdfs)):
         if ADDRESS.fullmatch(address):
-            yield Device(gpu, address, uuids.get(gpu, ""), serials.get(gpu, ""))
+            yield Device(gpu, address, uuids.get(gpu, ""), serials.get(gpu, ""), kind="gpu")
     ports = list(_records(facts, "rdma.ports"))
     for port, about in ports:
-        yield Device(port.partition("/")[0], about["bdf"], netdev=about.get("netdev", ""))
+        yield Device(port.partition("/")[0], about["bdf"], netdev=about.get("netdev", ""), kind="nic")
     of_ports = {about.get("netdev") for _, about in ports}
-    for name, about in (*_records(facts, "net.links"), *_records(facts, "block.nvme")):
-        if name not in of_ports:
-            yield Device(name, about["bdf"])
+    for kind, fact in (("nic", "net.links"), ("drive", "block.nvme")):
+        for name, about in _records(facts, fact):
+            if name not in of_ports:
+                yield Device(name, about["bdf"], kind=kind)
 
 
 def _lost(facts: HostFacts, bdfs: Mapping[str, str]) -> list[tuple[str, str]]:

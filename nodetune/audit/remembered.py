@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import TracebackType
 
 from nodetune.api.model import HostResult
+from nodetune.audit.conclude import concluded
 from nodetune.facts.saved import AHEAD_SECONDS
 from nodetune.foundation import text
 from nodetune.foundation.stage_output import Show
@@ -61,7 +62,8 @@ class Remembered:
 
     def _told(self, results: Sequence[HostResult]) -> list[HostResult]:
         self._history.flush()
-        self._history.judged(results, self._at)
+        looked = [each for each in results if each.host in self._at or each.state != "ok"]
+        self._history.conclude(concluded(looked, int(time.time())))
         for trend in self._history.daily(min(max(self._at.values(), default=0), time.time())):
             self._show.warn(f"trend: {trends.sentence(trend)}")
         since = self._history.since([each.host for each in results])

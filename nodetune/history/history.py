@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 
-from nodetune.api.model import HostResult
-from nodetune.history import judging, reader, thinning, verdicts
+from nodetune.api.conclusion import Action, Examined
+from nodetune.history import conclusions, judging, reader, thinning
+from nodetune.history.closing import Open, Settled
 from nodetune.history.connection import Database
 from nodetune.history.points import DAY, Change, Drain, Point, Rate
 from nodetune.history.snapshot import Look
@@ -66,18 +67,35 @@ class History:
             self._writer = None  # it knows numbers that were not kept
             raise
 
-    def judged(self, results: Iterable[HostResult], at: Mapping[str, int]) -> None:
-        """Keep which findings are there, and which are gone: those whose check passes now. `at`: host → time of its look."""
+    def conclude(self, found: Examined) -> Settled:
+        """Keep what a source concludes about hosts, and close what it proves good. Return what changed."""
         with self._db.writing():
-            verdicts.keep(self._db, results, at)
+            return conclusions.keep(self._db, found)
+
+    def act(self, actions: Iterable[Action]) -> None:
+        """Keep what was done to hosts."""
+        with self._db.writing():
+            conclusions.act(self._db, actions)
+
+    def actions(self, hosts: Sequence[str] = (), since: float = 0) -> list[Action]:
+        """Return what was done to hosts, or to all, the oldest first."""
+        return conclusions.actions(self._db, hosts, int(since))
+
+    def open(self, hosts: Sequence[str] = ()) -> list[Open]:
+        """Return what is open on hosts, or on all."""
+        return conclusions.open_now(self._db, hosts)
+
+    def examined(self) -> list[tuple[str, str, int, Mapping[str, str]]]:
+        """Return (source, host, time of the last examination, fault → why it could not be judged)."""
+        return conclusions.examined(self._db)
 
     def since(self, hosts: Iterable[str]) -> Mapping[str, Mapping[str, int]]:
-        """Return host → check → the time since when its finding has been there."""
-        return verdicts.since(self._db, hosts)
+        """Return host → check → the time since when the finding of an audit has been there."""
+        return conclusions.since(self._db, hosts)
 
     def drains(self, host: str, since: float = 0) -> list[Drain]:
         """Return how often each finding of a host that was there after this time came and went."""
-        return verdicts.repeated(self._db, host, int(since))
+        return conclusions.episodes(self._db, host, int(since))
 
     def hosts(self) -> list[str]:
         """Return the names of all hosts."""

@@ -1,4 +1,4 @@
-"""The numbers of series, which the database gives."""
+"""The numbers of series and hosts, which the database gives."""
 
 from __future__ import annotations
 
@@ -27,3 +27,13 @@ class SeriesNames:
         if new or self._db.one("SELECT max(id) FROM series") != max(self.names, default=None):
             self._db.add("series (name)", [(leaf,) for leaf in new])
             self.load()
+
+
+def ids_of(db: Database, hosts: Iterable[str], make: bool = True) -> dict[str, int]:
+    """Return host → its number; in a transaction, for with `make` a new host gets one."""
+    names = sorted(set(hosts))
+    found: dict[str, int] = dict(db.rows_of("SELECT name, id FROM host WHERE name IN (?)", names))
+    if missing := [name for name in names if name not in found] if make else ():
+        db.add("host (name)", [(name,) for name in missing])
+        found |= dict(db.rows_of("SELECT name, id FROM host WHERE name IN (?)", missing))
+    return found

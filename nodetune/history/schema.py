@@ -4,7 +4,9 @@
 prints of its facts, the print of the parts whose numbers are known, and what each counter carries over its resets.
 `change`: a row a leaf and change. `look`: the packed numbers. `day`: a row a day and series that moved, of thinned looks.
 `figure`: the judged figure of a day and series, what is usual there, and whether it was too much (of four weeks; those of
-zero are left out, except heat; series 0: the host was looked at). `verdict`: since when a finding has been there, and when it was gone.
+zero are left out, except heat; series 0: the host was looked at). `verdict`: findings of the first edition, copied into
+`conclusion`: what is wrong, since when, and when and why it was over; host 0 is the fleet, `conclusion_host` has further hosts.
+`examination`: the last one of each source and host; `unjudged`: the reasons that these share. `action`: what was done.
 """
 
 from __future__ import annotations
@@ -34,6 +36,30 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         (
             "CREATE TABLE verdict (host INTEGER NOT NULL, finding TEXT NOT NULL, subject TEXT NOT NULL, since BIGINT NOT NULL,"
             " gone BIGINT, PRIMARY KEY (host, finding, subject, since)) {own_index}"
+        ),
+    ),
+    (
+        (
+            "CREATE TABLE conclusion (id {number}, host INTEGER NOT NULL, source TEXT NOT NULL, fault TEXT NOT NULL,"
+            " about TEXT NOT NULL, place TEXT NOT NULL, part TEXT NOT NULL, since BIGINT NOT NULL, gone BIGINT,"
+            " why TEXT NOT NULL DEFAULT '', unproven BIGINT NOT NULL DEFAULT 0, edition TEXT NOT NULL, state TEXT NOT NULL,"
+            " severity TEXT NOT NULL, told TEXT NOT NULL)"
+        ),
+        "CREATE INDEX conclusion_open ON conclusion (host) WHERE gone IS NULL",
+        "CREATE INDEX conclusion_of_host ON conclusion (host, since)",
+        "CREATE TABLE conclusion_host (conclusion INTEGER NOT NULL, host INTEGER NOT NULL, PRIMARY KEY (host, conclusion)) {own_index}",
+        (
+            "CREATE TABLE examination (host INTEGER NOT NULL, source TEXT NOT NULL, at BIGINT NOT NULL, edition TEXT NOT NULL,"
+            " unjudged {bytes}, PRIMARY KEY (host, source)) {own_index}"
+        ),
+        "CREATE TABLE unjudged (digest {bytes} NOT NULL PRIMARY KEY, told TEXT NOT NULL) {own_index}",
+        (
+            "CREATE TABLE action (host INTEGER NOT NULL, at BIGINT NOT NULL, kind TEXT NOT NULL, device TEXT NOT NULL,"
+            " who TEXT NOT NULL, run TEXT NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (host, at, kind, device)) {own_index}"
+        ),
+        (
+            "INSERT INTO conclusion (host, source, fault, about, place, part, since, gone, edition, state, severity, told)"
+            " SELECT host, 'audit', finding, '', subject, '', since, gone, '', 'open', 'info', '' FROM verdict"
         ),
     ),
 )

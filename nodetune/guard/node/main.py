@@ -13,7 +13,13 @@ from nodetune.guard.node import cache, records
 from nodetune.guard.node.job import Job
 
 RUN, HOLD, INCONCLUSIVE = 0, 1, 3
-DOING = ("prolog", "epilog", "health", "show", "look", "looks", "report", "clear", "pod")
+DOING = {
+    **{name: name for name in ("prolog", "epilog", "health", "show", "report", "clear", "pod")},
+    "look": "check_once",
+    "looks": "check_loop",
+}
+"""What it is asked for → the module that does it. Pods of another edition ask by the same words."""
+
 GIVEN = {
     "policy": "/etc/nodetune/guard.json",
     "run": "/run/nodetune/guard",
@@ -61,7 +67,7 @@ def main(arguments: list[str]) -> int:
             return RUN
         from importlib import import_module
 
-        code: int = import_module(f"nodetune.guard.node.{asked.doing}").run(asked, job)
+        code: int = import_module(f"nodetune.guard.node.{DOING[asked.doing]}").run(asked, job)
     except BaseException as problem:  # noqa: BLE001  (whatever it is, it must not be the reason for a drain)
         say(f"nodetune: inconclusive: {_in_words(problem)}")
         return INCONCLUSIVE

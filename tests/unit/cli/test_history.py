@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 from nodetune.api.model import Each, Finding, HostFacts, HostResult, Value
+from nodetune.audit import conclude
 from nodetune.foundation import paths
 from nodetune.history import timeline
 from nodetune.history.history import History
@@ -40,8 +41,8 @@ def known(tmp_path_factory):
                 }
                 history.record([sorter.look(HostFacts(host, facts, {"time": at}))])
                 status = "fail" if day in (2, 3, 7) else "pass"
-                result = HostResult(host, "ok", findings=(Finding("swap-on", status, "medium"),))
-                history.judged([result], {host: at})
+                result = HostResult(host, "ok", findings=(Finding("swap-on", status, "medium"),), at=at)
+                history.conclude(conclude.of_host(result))
             history.record([of_figures("gpu1", at + 60, {"verify.gemm.bf16/GPU0": 800.5 - day})])
         history.thin(NOW)
     return place

@@ -3,10 +3,15 @@
 from dataclasses import replace
 
 from nodetune.api.model import Finding, HostResult
+from nodetune.audit import conclude
 from nodetune.history import timeline
 from nodetune.history.snapshot import of_figures
 
 START = 20_700 * 86_400  # of conftest.py
+
+
+def concluded(results, at):
+    return conclude.concluded([replace(each, at=at) for each in results])
 
 
 def judged(*findings, host="n1"):
@@ -37,7 +42,7 @@ def test_a_figure_of_zero_is_kept_and_shown_as_zero(history):
 def test_a_finding_is_there_until_its_check_passes(history, look):
     for number, status in enumerate(("fail", "unknown", "fail", "pass", "fail")):
         history.record([look(number * 900, {"sysctl.vm.swappiness": 60})])
-        history.judged(judged(found(status)), {"n1": START + number * 900})
+        history.conclude(concluded(judged(found(status)), at=START + number * 900))
         since = {0: START, 1: START, 2: START, 3: None, 4: START + 3600}[number]
         assert history.since(["n1"]).get("n1", {}).get("swap-on") == since
     (drain,) = history.drains("n1")
@@ -46,20 +51,20 @@ def test_a_finding_is_there_until_its_check_passes(history, look):
 
 def test_each_device_has_its_own_time(history, look):
     history.record([look(0, {"sysctl.vm.swappiness": 60})])
-    history.judged(judged(found("fail", GPU0="5", GPU1="7")), {"n1": START})
+    history.conclude(concluded(judged(found("fail", GPU0="5", GPU1="7")), at=START))
     history.record([look(900, {"sysctl.vm.swappiness": 60})])
-    history.judged(judged(found("fail", GPU1="9", GPU2="7")), {"n1": START + 900})
+    history.conclude(concluded(judged(found("fail", GPU1="9", GPU2="7")), at=START + 900))
     assert history.since(["n1"]) == {"n1": {"swap-on": START}}
-    rows = history._db.rows("SELECT subject, since, gone FROM verdict ORDER BY subject")
+    rows = history._db.rows("SELECT place, since, gone FROM conclusion ORDER BY place")
     assert rows == [("GPU0", START, START + 900), ("GPU1", START, None), ("GPU2", START + 900, None)]
 
 
 def test_a_finding_of_older_facts_or_of_a_lost_host_says_nothing(history, look):
     history.record([look(900, {"sysctl.vm.swappiness": 60})])
-    history.judged(judged(found("fail")), {"n1": START + 900})
-    history.judged(judged(found("pass")), {"n1": START})
-    history.judged([replace(judged(found("pass"))[0], state="unreachable")], {"n1": START + 1800})
-    history.judged(judged(found("fail"), host="n2"), {})
+    history.conclude(concluded(judged(found("fail")), at=START + 900))
+    history.conclude(concluded(judged(found("pass")), at=START))
+    history.conclude(concluded([replace(judged(found("pass"))[0], state="unreachable")], at=START + 1800))
+    history.conclude(concluded(judged(found("fail"), host="n2"), at=0))
     assert history.since(["n1", "n2"]) == {"n1": {"swap-on": START + 900}}
 
 
@@ -68,7 +73,7 @@ def test_a_finding_that_moves_from_device_to_device_came_once(history, look):
     for number, failing in enumerate(seen):
         history.record([look(number * 900, {})])
         result = found("fail" if failing else "pass", "nvlink-down", **dict.fromkeys(failing, "x"))
-        history.judged(judged(result), {"n1": START + number * 900})
+        history.conclude(concluded(judged(result), at=START + number * 900))
     (drain,) = history.drains("n1")
     assert (drain.times, drain.last.since, drain.last.gone) == (2, START + 3600, None)
     assert [each.times for each in history.drains("n1", START + 2701)] == [1], "the first time was before"
@@ -77,7 +82,7 @@ def test_a_finding_that_moves_from_device_to_device_came_once(history, look):
 def test_a_finding_of_long_ago_is_left_out(history, look):
     for number, status in enumerate(("fail", "pass", "pass")):
         history.record([look(number * 900, {})])
-        history.judged(judged(found(status)), {"n1": START + number * 900})
+        history.conclude(concluded(judged(found(status)), at=START + number * 900))
     assert len(history.drains("n1", START + 900)) == 1
     assert history.drains("n1", START + 901) == []
 
@@ -87,6 +92,6 @@ def test_a_device_that_cannot_be_read_keeps_its_finding(history, look):
     for number, (failing, unread) in enumerate(zip(steps, [(), ("GPU0",), ()], strict=True)):
         history.record([look(number * 900, {})])
         result = replace(found("fail", "nvlink-down", **failing), unread=unread)
-        history.judged(judged(result), {"n1": START + number * 900})
+        history.conclude(concluded(judged(result), at=START + number * 900))
     assert history.since(["n1"]) == {"n1": {"nvlink-down": START}}
     assert history.drains("n1")[0].times == 1

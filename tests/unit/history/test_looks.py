@@ -118,7 +118,7 @@ def test_an_older_database_is_brought_up_to_date(history, place, look, monkeypat
         newer._db.add("more (name)", [("x",)])
         assert newer._db.rows("SELECT name FROM more") == [("x",)]
     monkeypatch.undo()
-    with pytest.raises(HistoryError, match="schema 2 was written by a newer nodetune, this one knows 1: update"):
+    with pytest.raises(HistoryError, match="schema 3 was written by a newer nodetune, this one knows 2: update"):
         History(place)
 
 

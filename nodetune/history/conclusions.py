@@ -1,0 +1,252 @@
+"""Keeps what is wrong, what was looked at, and what was done. A conclusion stays until an examination proves it good."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from nodetune.api import conclusion_json
+from nodetune.api.conclusion import Action, Conclusion, Examination, Examined
+from nodetune.api.device import Device
+from nodetune.foundation import by_key
+from nodetune.history import resets
+from nodetune.history.closing import Closed, Last, Open, Settled, settle
+from nodetune.history.connection import Database, Row
+from nodetune.history.names import ids_of
+from nodetune.history.points import Drain, Spell
+
+FLEET = 0
+"""The number of the host of a conclusion about no host in particular."""
+
+_OF_HOST = (
+    "SELECT h.name, c.id, c.source, c.fault, c.about, c.place, c.since, c.edition, c.unproven, c.told"
+    " FROM conclusion c LEFT JOIN host h ON h.id = c.host WHERE c.gone IS NULL"
+)
+_WHERE = " AND c.host IN (?)", " AND c.id IN (SELECT conclusion FROM conclusion_host WHERE host IN (?))"
+
+
+def keep(db: Database, found: Examined) -> Settled:
+    """Keep what a source concludes, and close what its examinations prove good. Return what changed."""
+    names = dict.fromkeys(each.host for each in found.examinations if each.host)
+    names |= dict.fromkeys(host for each in found.conclusions for host in each.hosts)
+    ids = ids_of(db, names)
+    sources = {each.source for each in found.examinations} | {each.source for each in found.conclusions}
+    known = [
+        each
+        for each in _open_of(db, [FLEET, *ids.values()])
+        if each.conclusion.source in sources or each.conclusion.device
+    ]
+    done = settle(known, found, _last(db, ids), _exchanged(db, ids, known))
+    db.add(
+        "conclusion (host, source, fault, about, place, part, since, edition, state, severity, told)",
+        [_row(each, ids) for each in done.new],
+    )
+    _add_others(db, done.new, ids)
+    db.many(
+        "UPDATE conclusion SET place = ?, part = ?, edition = ?, unproven = ?, state = ?, severity = ?, told = ? WHERE id = ?",
+        [
+            (
+                *_place(each.conclusion),
+                each.edition,
+                each.unproven,
+                each.conclusion.state,
+                each.conclusion.severity,
+                _told(each.conclusion),
+                each.id,
+            )
+            for each in done.changed
+        ],
+    )
+    db.many(
+        "UPDATE conclusion SET gone = ?, why = ? WHERE id = ?",
+        [(each.at, each.why, each.known.id) for each in done.closed],
+    )
+    _keep_examinations(db, found.examinations, ids)
+    return done
+
+
+def act(db: Database, actions: Iterable[Action]) -> None:
+    """Keep what was done; what is known already stays as it is."""
+    every = list(actions)
+    ids = ids_of(db, dict.fromkeys(each.host for each in every))
+    db.add(
+        "action (host, at, kind, device, who, run, reason)",
+        [(ids[each.host], each.at, each.kind, each.device, each.by, each.run, each.reason) for each in every],
+    )  # fmt: skip
+
+
+def actions(db: Database, hosts: Sequence[str] = (), since: int = 0) -> list[Action]:
+    """Return what was done to hosts (to all without names), the oldest first."""
+    statement = "SELECT a.kind, h.name, a.at, a.who, a.reason, a.run, a.device FROM action a JOIN host h ON h.id = a.host WHERE {} a.at >= ?"
+    rows = (
+        db.rows_of(statement.format("h.name IN (?) AND"), hosts, (since,))
+        if hosts
+        else db.rows(statement.format(""), (since,))
+    )
+    return sorted((Action(*row) for row in rows), key=lambda action: (action.at, action.host, action.kind))
+
+
+def open_now(db: Database, hosts: Sequence[str] = ()) -> list[Open]:
+    """Return what is open on hosts, or on all and on the fleet without names."""
+    if not hosts:
+        return [_open(row) for row in db.rows(_OF_HOST)]
+    return _open_of(db, ids_of(db, hosts, make=False).values())
+
+
+def examined(db: Database) -> list[tuple[str, str, int, Mapping[str, str]]]:
+    """Return (source, host, time of the last examination, fault → why it could not be judged)."""
+    sets = {bytes(digest): json.loads(told) for digest, told in db.rows("SELECT digest, told FROM unjudged")}
+    rows = db.rows("SELECT e.source, h.name, e.at, e.unjudged FROM examination e JOIN host h ON h.id = e.host")
+    return [(source, name, at, sets.get(bytes(digest or b""), {})) for source, name, at, digest in rows]
+
+
+def since(db: Database, hosts: Iterable[str]) -> Mapping[str, Mapping[str, int]]:
+    """Return host → check → the earliest time of those of its devices that still have the finding of an audit."""
+    names = {number: name for name, number in ids_of(db, hosts, make=False).items()}
+    found: dict[str, dict[str, int]] = {}
+    rows = db.rows_of(
+        "SELECT host, fault, since FROM conclusion WHERE gone IS NULL AND host IN (?) AND source = ? AND state = ?",
+        names, ("audit", "open"),
+    )  # fmt: skip
+    for host, fault, begun in rows:
+        of = found.setdefault(names[host], {})
+        of[fault] = min(begun, of.get(fault, begun))
+    return found
+
+
+def episodes(db: Database, host: str, after: int) -> list[Drain]:
+    """Return how often each finding of a host that was there after this time came, the most frequent first."""
+    rows = db.rows(
+        "SELECT c.fault, c.place, c.since, c.gone FROM conclusion c JOIN host h ON h.id = c.host WHERE h.name = ? AND c.state = ?"
+        " ORDER BY c.since, c.fault, c.place",
+        (host, "open"),
+    )
+    spells = by_key((row[0], Spell(*row)) for row in rows)
+    return sorted(_drains(spells.values(), after), key=lambda each: (-each.times, each.finding))
+
+
+def _drains(found: Iterable[list[Spell]], after: int) -> Iterator[Drain]:
+    for spells in found:
+        came = [each for each in _joined(spells) if each.gone is None or each.gone >= after]
+        if not came:
+            continue
+        between = (came[-1].since - came[0].since) / (len(came) - 1) if len(came) > 1 else None
+        yield Drain(came[0].finding, len(came), between, came[-1])
+
+
+def _joined(spells: Sequence[Spell]) -> list[Spell]:
+    """Return from when to when any device had a finding, the oldest first. `spells`: in the order of their beginning."""
+    came = [spells[0]]
+    for each in spells[1:]:
+        last = came[-1]
+        if last.gone is not None and each.since > last.gone:
+            came.append(each)
+        elif last.gone is not None and (each.gone is None or each.gone > last.gone):
+            came[-1] = replace(each, since=last.since)
+    return came
+
+
+def _open_of(db: Database, ids: Iterable[int]) -> list[Open]:
+    numbers = list(ids)
+    rows = [row for where in _WHERE for row in db.rows_of(_OF_HOST + where, numbers)]
+    return [_open(row) for row in {row[1]: row for row in rows}.values()]
+
+
+def _open(row: Row) -> Open:
+    host, number, source, fault, about, place, since, edition, unproven, told = row
+    known = json.loads(told) if told else {}
+    if not known:  # of an earlier edition, which kept names alone
+        device = Device(place) if place else None
+        return Open(
+            Conclusion(fault, source, (host,), "info", "", since, device, about), since, edition, unproven, number
+        )
+    return Open(conclusion_json.from_data(known), since, edition, unproven, number)
+
+
+def _row(each: Open, ids: Mapping[str, int]) -> Row:
+    about = each.conclusion
+    host = ids[about.hosts[0]] if about.hosts else FLEET
+    named = (host, about.source, about.fault, about.about, *_place(about))
+    return (*named, each.since, each.edition, about.state, about.severity, _told(about))
+
+
+def _place(each: Conclusion) -> tuple[str, str]:
+    return (each.device.place, each.device.part) if each.device else ("", "")
+
+
+def _told(each: Conclusion) -> str:
+    return json.dumps(conclusion_json.data(each), sort_keys=True, default=str)
+
+
+def _add_others(db: Database, new: Sequence[Open], ids: Mapping[str, int]) -> None:
+    """Keep the further hosts of conclusions that have several, such as paths."""
+    for each in new:
+        if len(each.conclusion.hosts) > 1:
+            about = _row(each, ids)
+            number = db.one(
+                "SELECT max(id) FROM conclusion WHERE host = ? AND source = ? AND fault = ? AND about = ? AND place = ?",
+                about[:5],
+            )
+            db.add("conclusion_host", [(number, ids[host]) for host in each.conclusion.hosts[1:]])
+
+
+def _last(db: Database, ids: Mapping[str, int]) -> Last:
+    names = {number: name for name, number in ids.items()}
+    rows = db.rows_of("SELECT source, host, at FROM examination WHERE host IN (?)", [FLEET, *names])
+    return {(source, names.get(host, "")): at for source, host, at in rows}
+
+
+def _exchanged(db: Database, ids: Mapping[str, int], known: Sequence[Open]) -> set[tuple[str, str]]:
+    """Return (host, part) of those parts of open conclusions that another part has replaced, by the facts of their host."""
+    parts = {each.conclusion.device.part for each in known if each.conclusion.device} - {""}
+    serials = [number for number, name in db.rows("SELECT id, name FROM series") if resets.is_serial(name)]
+    names = {number: name for name, number in ids.items()}
+    gone: dict[tuple[str, str], int] = {}
+    there: dict[tuple[str, str], int] = {}
+    last: dict[tuple[int, int], object] = {}
+    statement = "SELECT host, fact, at, before, after FROM change WHERE fact IN (?) ORDER BY at"
+    for host, fact, at, *values in db.rows_of(statement, serials if parts else ()):
+        before, after = map(json.loads, values)
+        before = last.get((host, fact)) if before in resets.NONE else before
+        last[host, fact] = before if after in resets.NONE else after
+        if host in names and resets.is_exchange(before, after):
+            gone[names[host], str(before)] = there[names[host], str(after)] = at
+    return {key for key, at in gone.items() if key[1] in parts and at > there.get(key, 0)}
+
+
+def _keep_examinations(db: Database, looked: Sequence[Examination], ids: Mapping[str, int]) -> None:
+    """Keep the last examination of each source and host. Reasons that many hosts share are kept once."""
+    rows, sets = [], {}
+    for each in looked:
+        told = json.dumps(dict(each.unjudged), sort_keys=True) if each.unjudged else ""
+        digest = hashlib.blake2b(told.encode(), digest_size=12).digest() if told else b""
+        if told:
+            sets[digest] = told
+        rows.append((ids[each.host] if each.host else FLEET, each.source, each.at, each.edition, digest))
+    db.add("unjudged", list(sets.items()))
+    db.many(
+        "INSERT INTO examination VALUES (?, ?, ?, ?, ?) ON CONFLICT (host, source) DO UPDATE SET at = excluded.at,"
+        " edition = excluded.edition, unjudged = excluded.unjudged WHERE excluded.at >= examination.at",
+        rows,
+    )
+
+
+def close(db: Database, closed: Iterable[Closed]) -> None:
+    """End conclusions that something else than an examination ended."""
+    db.many(
+        "UPDATE conclusion SET gone = ?, why = ? WHERE id = ?", [(each.at, each.why, each.known.id) for each in closed]
+    )
+
+
+def spells_of(db: Database, since: int) -> list[tuple[str, dict[str, Any], int, int | None]]:
+    """Return (host, conclusion as data, since, gone) of all conclusions that began after this time, the oldest first."""
+    rows = db.rows(
+        "SELECT h.name, c.source, c.fault, c.place, c.part, c.severity, c.since, c.gone FROM conclusion c JOIN host h ON h.id = c.host"
+        " WHERE c.since >= ? ORDER BY c.since",
+        (since,),
+    )
+    names = ("source", "fault", "place", "part", "severity")
+    return [(row[0], dict(zip(names, row[1:6], strict=True)), row[6], row[7]) for row in rows]
