@@ -199,11 +199,15 @@ def _numbers(edition: str) -> tuple[tuple[int, int], ...]:
     return (*numbers, *((0, int(each)) for each in re.findall("[0-9]+", pre))) if pre else (*numbers, (0, 1 << 62))
 
 
+REACHED = ("ok", "busy")
+"""States of hosts that answered; a busy one was not measured."""
+
+
 def unreached(states: Iterable[tuple[str, str, str, int]], edition: str) -> Examined:
     """Return the conclusions about hosts by (name, state, message, time): one that is not ok was not reached."""
     concluded, looked = [], []
     for host, state, message, at in states:
-        if state == "ok":
+        if state in REACHED:
             looked.append(Examination("reach", host, at, edition, (Judged("host-not-reached"),)))
         elif state != "interrupted":
             concluded.append(

@@ -76,6 +76,11 @@ TABLE = (
 _BY_ID = {fault.id: fault for fault in TABLE}
 
 
+def row(fault: str) -> Fault:
+    """Return the row of a fault that is no check. Raise KeyError."""
+    return _BY_ID[fault]
+
+
 def of(fault: str) -> Fault | None:
     """Return the row of a fault; None for a check or a comparison, and for what no source may conclude."""
     return _BY_ID.get(fault)

@@ -70,10 +70,11 @@ def run(request: StudyRequest, subject: str, make: Callable[[], Bench], show: Sh
         journal.close()
     found = document.document(bench, outcome, request.budget)
     if request.history:
-        from nodetune.history import figures  # most runs have no history
+        from nodetune.history import keeping  # most runs have no history
 
         measured = document.medians(bench, outcome)
-        figures.keep(request.history, [(host, None, measured) for host in found["provenance"].get("hosts", ())], show)
+        of_hosts = [(host, None, measured) for host in found["provenance"].get("hosts", ())]
+        keeping.keep(request.history, show, measured=of_hosts)
     proposed = site if found["state"] == study.ACCEPTED and found["proposal"] else None
     return _kept(Tuned(saved, trials, len(found["trials"]), found, site=proposed), show)
 

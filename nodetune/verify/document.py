@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from nodetune.api import conclusion_json
 from nodetune.foundation import UserError, text
 from nodetune.foundation.json_document import head
 from nodetune.verify import baseline, diagnosis, efficiency, figures
 from nodetune.verify.compare import LEVEL, FigureChange
+from nodetune.verify.conclude import concluded
 from nodetune.verify.model import (
     PASS,
     STATUSES,
@@ -43,13 +45,15 @@ def document(
     `asked`: the options that name the hosts and how they are judged, for the commands that reproduce a figure;
     `gpu_hour`: the price of one hour of a GPU.
     """
+    told = head(VERIFY_SCHEMA)
     return {
-        **head(VERIFY_SCHEMA),
+        **told,
         "suite": "" if wanted.only else wanted.suite,
         "runs": wanted.repeat,
         "env": dict(wanted.env),
         "hosts": [_host(each, asked, wanted, gpu_hour) for each in verifications],
         "summary": summary(verifications),
+        **conclusion_json.members(concluded(verifications, told["time"])),
     }
 
 

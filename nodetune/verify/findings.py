@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from nodetune.facts.machine import Machine
 from nodetune.foundation import text
-from nodetune.verify.model import FAILED, SHORT, Figure, Unmeasured, VerifyFinding
+from nodetune.verify.model import FAILED, NOTE, SHORT, Figure, Unmeasured, VerifyFinding
 
-NOTE = "note"
 WRONG = ("came back wrong", "computed wrongly")
 """Marks of wrong data in the payload's reasons: after a transfer (nodetune/measurements/gpus.py) or a computation."""
 
@@ -38,10 +38,19 @@ SERIOUS_REASONS = {
 """Clock event reasons that a healthy GPU never has; sw_power_cap under full load is normal."""
 
 
+BY_MEASUREMENT = {
+    "nccl": ("collective-over-wrong-path", "nvls-not-used"),
+    "gpu_load": ("gpu-throttled",),
+    "tcp": ("segments-retransmitted",),
+}
+"""Measurement → the faults that its figures show besides."""
+
+
 def wrong_data(missing: Iterable[Unmeasured]) -> list[VerifyFinding]:
     """Return the findings for wrong data: the most serious fault, which no figure shows."""
     return [
         VerifyFinding(
+            "data-wrong",
             each.host,
             SHORT,
             f"{each.measurement}: {each.reason}",
@@ -66,7 +75,7 @@ def findings(
         for each in rule(figure, machines[figure.host], env) if rule else ():
             same = found.get((each.host, each.title))
             subjects = dict.fromkeys([*(same.subjects if same else ()), *each.subjects])
-            found[each.host, each.title] = VerifyFinding(each.host, each.status, each.title, tuple(subjects), each.next)
+            found[each.host, each.title] = replace(each, subjects=tuple(subjects))
     return list(found.values())
 
 
@@ -79,6 +88,7 @@ def _nccl(figure: Figure, machine: Machine, env: Mapping[str, str]) -> Iterator[
     if alone and wrong and machine.fabric == "nvswitch":
         meant = given.get("NCCL_P2P_DISABLE", "0") != "0"
         yield VerifyFinding(
+            "collective-over-wrong-path",
             figure.host,
             NOTE if meant else SHORT,
             f"NCCL went over {' and '.join(wrong)} between GPUs that NVLink joins",
@@ -90,6 +100,7 @@ def _nccl(figure: Figure, machine: Machine, env: Mapping[str, str]) -> Iterator[
     if not alone and machine.hcas and any("SOCKET" in each.upper() for each in ways):
         meant = given.get("NCCL_IB_DISABLE", "0") != "0" or given.get("NCCL_NET", "").lower() == "socket"
         yield VerifyFinding(
+            "collective-over-wrong-path",
             figure.host,
             NOTE if meant else SHORT,
             f"NCCL went over TCP sockets although there are HCAs ({text.names(list(machine.hcas))})",
@@ -109,6 +120,7 @@ def _without_nvls(figure: Figure, machine: Machine, environment: Mapping[str, st
         return
     switched_off = environment.get("NCCL_NVLS_ENABLE") == "0"
     yield VerifyFinding(
+        "nvls-not-used",
         figure.host,
         NOTE if switched_off or figure.metric != "all_reduce" else SHORT,
         "NVLS is off: NCCL reduced in the GPUs, not in the switch",
@@ -123,6 +135,7 @@ def _load(figure: Figure, _machine: Machine, _env: Mapping[str, str]) -> Iterato
     for reason in _words(figure.about.get("reasons")):
         if reason in SERIOUS_REASONS:
             yield VerifyFinding(
+                "gpu-throttled",
                 figure.host,
                 SHORT,
                 f"throttled under load: {SERIOUS_REASONS[reason]} ({reason})",
@@ -136,6 +149,7 @@ def _tcp(figure: Figure, _machine: Machine, _env: Mapping[str, str]) -> Iterator
     share = figure.about.get("retransmitted")
     if isinstance(share, int | float) and share > MANY_RETRANSMITS:
         yield VerifyFinding(
+            "segments-retransmitted",
             figure.host,
             NOTE,
             f"TCP retransmitted more than {MANY_RETRANSMITS:.1%} of its segments",

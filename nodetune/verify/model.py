@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+NOTE = "note"
+"""The status of a finding that was meant so, or has no limit."""
+
 PASS, SHORT, UNKNOWN, SKIP, FAILED = STATUSES = ("pass", "short", "unknown", "skip", "failed")
 """short: below target. unknown: no reference. skip: not measurable here. failed: an error."""
 
@@ -143,8 +146,9 @@ class Verdict:
 
 @dataclass(frozen=True)
 class VerifyFinding:
-    """A fault that figures alone do not show. `status`: short (counts as below target) or note."""
+    """A fault that figures alone do not show, by its id. `status`: short (counts as below target) or note."""
 
+    fault: str
     host: str
     status: str
     title: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.remote.selected_hosts import selected_hosts
 from nodetune.verify import baseline, before_after, remote, run, slurm
 from nodetune.verify import document as verify_document
+from nodetune.verify.conclude import concluded
 from nodetune.verify.request import VerifyRequest
 from nodetune.verify.run import HostVerification
 
@@ -31,9 +33,10 @@ def verify_hosts(request: VerifyRequest, show: Show) -> list[HostVerification]:
     with show.phase("verify", len(targets), seconds) as phase:
         found = _verify_run(request, phase).prove(targets, own, request.allow_busy)
     if request.history:
-        from nodetune.history import figures  # most runs have no history
+        from nodetune.history import keeping  # most runs have no history
 
-        figures.keep(request.history, [(each.host, None, _figures(each)) for each in found], show)
+        figures = [(each.host, None, _figures(each)) for each in found]
+        keeping.keep(request.history, show, measured=figures, concluded=concluded(found, int(time.time())))
     return found
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from nodetune.api import conclusion_json
 from nodetune.foundation.json_document import head
+from nodetune.jobs.late_ranks.conclude import concluded
 from nodetune.jobs.late_ranks.model import JudgedJob, LatePart, RankOfJob, SlowRanks
 from nodetune.jobs.late_ranks.ras_judge import RasFinding, RasStatus
 
@@ -13,7 +15,8 @@ RANKS_SCHEMA, RAS_SCHEMA = "nodetune.slow-ranks/1", "nodetune.ras/1"
 
 def document(found: SlowRanks | RasStatus) -> dict[str, Any]:
     """Return the document."""
-    return _ras(found) if isinstance(found, RasStatus) else _ranks(found)
+    told = _ras(found) if isinstance(found, RasStatus) else _ranks(found)
+    return {**told, **conclusion_json.members(concluded(found, told["time"]))}
 
 
 def _ranks(found: SlowRanks) -> dict[str, Any]:

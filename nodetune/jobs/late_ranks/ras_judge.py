@@ -29,7 +29,10 @@ class RasFinding:
 
 @dataclass(frozen=True)
 class RasStatus:
-    """The verdict of two answers. `problem`: why there is no answer. `text`: one that only people can read."""
+    """The verdict of two answers. `problem`: why there is no answer. `text`: one that only people can read.
+
+    `hosts`: those of all ranks.
+    """
 
     address: str
     problem: str = ""
@@ -38,6 +41,7 @@ class RasStatus:
     findings: tuple[RasFinding, ...] = ()
     notes: tuple[str, ...] = ()
     text: str = ""
+    hosts: tuple[str, ...] = ()
 
 
 def judged(address: str, first: Answer, second: Answer, pause: float) -> RasStatus:
@@ -54,7 +58,8 @@ def judged(address: str, first: Answer, second: Answer, pause: float) -> RasStat
         elif uneven:
             moving += 1
     notes = tuple(_notes(second, moving, not moved and not findings, pause))
-    return RasStatus(address, "", second.version, len(second.communicators), tuple(findings), notes)
+    hosts = sorted({rank.host for each in second.communicators for rank in each.ranks if rank.host})
+    return RasStatus(address, "", second.version, len(second.communicators), tuple(findings), notes, hosts=tuple(hosts))
 
 
 def _moved(before: Mapping[str, CommunicatorStatus], second: Answer) -> set[tuple[str, int]]:

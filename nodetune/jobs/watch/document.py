@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nodetune.api import conclusion_json
 from nodetune.foundation.json_document import head
+from nodetune.jobs.watch.conclude import concluded
 from nodetune.jobs.watch.model import TITLES, UNKNOWN, Job, Process, WatchedGpu, WatchedHost
 
 WATCH_SCHEMA = "nodetune.watch/1"
@@ -31,8 +33,9 @@ def document(watched: Sequence[WatchedHost]) -> dict[str, Any]:
     """Return the document of a watch."""
     verdicts = Counter(gpu.judged.verdict for host in watched for gpu in host.gpus)
     verdicts[UNKNOWN] += sum(len(host.unread) for host in watched)
+    told = head(WATCH_SCHEMA)
     return {
-        **head(WATCH_SCHEMA),
+        **told,
         "hosts": [_host(each) for each in watched],
         "jobs": [_job(each) for each in jobs(watched)],
         "summary": {
@@ -41,6 +44,7 @@ def document(watched: Sequence[WatchedHost]) -> dict[str, Any]:
             "gpus": verdicts.total(),
             "verdicts": {name: verdicts[name] for name in TITLES},
         },
+        **conclusion_json.members(concluded(watched, {}, told["time"])),
     }
 
 

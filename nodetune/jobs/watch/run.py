@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import replace
@@ -15,6 +16,7 @@ from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 from nodetune.foundation.stage_output import Show
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.jobs.watch import hosts
+from nodetune.jobs.watch.conclude import concluded
 from nodetune.jobs.watch.model import WatchedHost
 from nodetune.jobs.watch.request import WatchRequest
 
@@ -29,10 +31,11 @@ def run(request: WatchRequest, show: Show) -> list[WatchedHost]:
     found = _saved(request) if request.facts_path else _probed(request, show)
     judged = hosts.with_late([hosts.watched(each) for each in found])
     if request.history:
-        from nodetune.history import figures  # most runs have no history
+        from nodetune.history import keeping  # most runs have no history
 
         taken = {each.host: each.facts.about.get("time") for each in found if each.facts}
-        figures.keep(request.history, [(each.host, taken.get(each.host), hosts.figures(each)) for each in judged], show)
+        figures = [(each.host, taken.get(each.host), hosts.figures(each)) for each in judged]
+        keeping.keep(request.history, show, measured=figures, concluded=concluded(judged, taken, int(time.time())))
     return sorted(judged, key=lambda each: each.host)
 
 

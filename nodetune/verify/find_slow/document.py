@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from math import exp
 from typing import Any
 
+from nodetune.api import conclusion_json
 from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
 from nodetune.foundation.json_document import head
 from nodetune.verify.find_slow import labels
+from nodetune.verify.find_slow.conclude import concluded
 from nodetune.verify.find_slow.likelihood import BAD
 from nodetune.verify.find_slow.model import Culprit, Doubt, Part, Run
 from nodetune.verify.find_slow.run import SlowSearch
@@ -19,8 +21,9 @@ SCHEMA = "nodetune.find-slow/1"
 def document(found: SlowSearch, asked: Sequence[str]) -> dict[str, Any]:
     """Return the document. `asked`: the options that select the hosts, for the proposed commands."""
     fleet, result = found.fleet, found.result
+    told = head(SCHEMA)
     return {
-        **head(SCHEMA),
+        **told,
         "hosts": [
             {"name": name, "leaf": fleet.names[domain]} for name, domain in zip(fleet.nodes, fleet.domains, strict=True)
         ],
@@ -55,6 +58,7 @@ def document(found: SlowSearch, asked: Sequence[str]) -> dict[str, Any]:
             for each, seconds in zip(result.rounds, found.seconds, strict=False)
         ],
         "runs": [_run(each, found) for each in result.runs],
+        **conclusion_json.members(concluded(found, told["time"])),
     }
 
 

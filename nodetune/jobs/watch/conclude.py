@@ -1,0 +1,99 @@
+"""From a watch to what it concludes: the GPUs that a job does not use well, and what their jobs wait for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from nodetune import __version__
+from nodetune.api import faults
+from nodetune.api.conclusion import MEASURED, USER, Conclusion, Examination, Examined, Judged, Next, unreached
+from nodetune.api.device import Device
+from nodetune.foundation import text
+from nodetune.jobs.watch.model import (
+    CPU,
+    DISK,
+    FEW_SMS,
+    HEAT,
+    HOST_COPIES,
+    IDLE,
+    NETWORK,
+    PAUSED,
+    PEER,
+    POWER,
+    TITLES,
+    UNKNOWN,
+    WORKING,
+    WatchedGpu,
+    WatchedHost,
+)
+
+SOURCE = "watch"
+FAULTS = {
+    CPU: "gpu-waits-for-cpu",
+    DISK: "gpu-waits-for-disk",
+    NETWORK: "gpu-waits-for-network",
+    HOST_COPIES: "gpu-waits-for-copies",
+    PEER: "gpu-waits-for-peer",
+    POWER: "gpu-held-back-by-power",
+    HEAT: "gpu-held-back-by-heat",
+    FEW_SMS: "gpu-hardly-works",
+    PAUSED: "gpu-paused",
+    IDLE: "gpu-idle",
+}
+"""Verdict → fault; the others are none."""
+
+OF_JOBS = tuple(each.id for each in faults.of_source(SOURCE) if each.who == USER)
+"""Faults of jobs: over when the job does otherwise or is gone. Those of GPUs show under a load only."""
+
+
+def concluded(watched: Iterable[WatchedHost], taken: Mapping[str, float | None], now: int) -> Examined:
+    """Return what a watch concludes. `taken`: host → Unix time of its watch (without one: `now`)."""
+    found = Examined()
+    for host in watched:
+        at = int(taken.get(host.host) or now)
+        found = found + unreached([(host.host, host.state, host.message, at)], __version__)
+        if host.state == "ok":
+            every = tuple(one for gpu in host.gpus for one in _conclusions(host, gpu, at))
+            looked = Examination(SOURCE, host.host, at, __version__, tuple(_judged(host)), dict(_unjudged(host)))
+            found = found + Examined(every, (looked,))
+    return found
+
+
+def _conclusions(host: WatchedHost, gpu: WatchedGpu, at: int) -> Iterator[Conclusion]:
+    fault = FAULTS.get(gpu.judged.verdict)
+    if fault is None:
+        return
+    row, name = faults.row(fault), text.plain(gpu.gpu.name)
+    jobs = ", ".join(text.plain(job.title) for job in gpu.jobs)
+    yield Conclusion(
+        fault,
+        SOURCE,
+        (host.host,),
+        row.severity,
+        f"{name}: {TITLES[gpu.judged.verdict]}" + (f", {jobs}" if jobs else ""),
+        at,
+        Device(name, kind="gpu"),
+        sure=MEASURED,
+        observed=gpu.judged.verdict,
+        evidence=tuple(text.plain(line, 400) for line in (*gpu.judged.evidence, *gpu.judged.late)),
+        who=row.who,
+        next=Next("watch", (), (host.host,)),
+        job=jobs,
+    )
+
+
+def _judged(host: WatchedHost) -> Iterator[Judged]:
+    """Yield what was judged: of GPUs that work or wait whether a job uses them, and of those that work what holds them back."""
+    seen = frozenset(text.plain(gpu.gpu.name) for gpu in host.gpus if gpu.judged.verdict != UNKNOWN)
+    loaded = frozenset(text.plain(gpu.gpu.name) for gpu in host.gpus if gpu.judged.verdict in (*WORKING, POWER, HEAT))
+    for fault in FAULTS.values():
+        yield Judged(fault, only=seen if fault in OF_JOBS else loaded)
+
+
+def _unjudged(host: WatchedHost) -> Iterator[tuple[str, str]]:
+    reasons = [
+        *host.unread.values(),
+        *(one for gpu in host.gpus if gpu.judged.verdict == UNKNOWN for one in gpu.judged.evidence),
+    ]
+    if reasons:
+        yield "gpu-idle", text.plain(reasons[0], 200)

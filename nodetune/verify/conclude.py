@@ -1,0 +1,183 @@
+"""From a verify to what it concludes: figures below target, wrong data, paths that were not used. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from nodetune import __version__
+from nodetune.api import faults
+from nodetune.api.conclusion import (
+    ACCEPTED,
+    MEASURED,
+    OPEN,
+    UNKNOWN,
+    Conclusion,
+    Examination,
+    Examined,
+    Judged,
+    Next,
+    unreached,
+)
+from nodetune.api.device import Device
+from nodetune.foundation import by_key, text
+from nodetune.verify import diagnosis
+from nodetune.verify.catalogue import takes_two_hosts
+from nodetune.verify.findings import BY_MEASUREMENT
+from nodetune.verify.model import FAILED, NOTE, PASS, SHORT, Figure, Unmeasured, Verdict
+from nodetune.verify.run import HostVerification
+
+SOURCE = "verify"
+BELOW, WRONG, NO_FIGURE, THROTTLED = "figure-below-target", "data-wrong", "measurement-failed", "gpu-throttled"
+
+
+def concluded(verifications: Iterable[HostVerification], now: int) -> Examined:
+    """Return what a verify concludes. `now`: Unix time of its end."""
+    found = Examined()
+    for each in verifications:
+        found = found + _of_host(each, now)
+    return found
+
+
+def _of_host(measured: HostVerification, now: int) -> Examined:
+    reached = unreached([(measured.host, measured.state, measured.message, now)], __version__)
+    if measured.state != "ok":
+        return reached
+    every = [*_figures(measured.verdicts, now), *_errors(measured, now), *_findings(measured, now)]
+    hosts = {host for verdict in measured.verdicts for host in _hosts(verdict.figure)} | {measured.host}
+    looked = [
+        Examination(SOURCE, host, now, __version__, tuple(_judged(measured)), _unjudged(measured))
+        for host in sorted(hosts)
+    ]
+    return reached + Examined(tuple(every), tuple(looked))
+
+
+def _hosts(figure: Figure) -> tuple[str, ...]:
+    """Return the hosts of a figure: those of a pair, in their order, or the one that measured."""
+    pair = diagnosis.hosts(figure.subject) if takes_two_hosts(figure.measurement) else []
+    return tuple(pair) if len(pair) == 2 else (figure.host,)
+
+
+def _device(figure: Figure) -> Device | None:
+    return device(text.plain(figure.subject))
+
+
+def device(subject: str) -> Device | None:
+    """Return the device that a subject names; None for the host as a whole."""
+    if subject in ("", "host"):
+        return None
+    kind = "link" if "→" in subject or "↔" in subject else "gpu" if diagnosis.GPU.fullmatch(subject) else ""
+    return Device(subject, kind=kind)
+
+
+def _about(figure: Figure) -> str:
+    return f"{figure.measurement} {figure.metric}"
+
+
+def _figures(verdicts: Sequence[Verdict], now: int) -> Iterator[Conclusion]:
+    row = faults.row(BELOW)
+    for verdict in verdicts:
+        figure, expected = verdict.figure, verdict.expected
+        if verdict.status != SHORT or expected is None:
+            continue
+        subject = text.plain(figure.subject)
+        told = f"{_about(figure)} of {subject}: {figure.value:.4g} {figure.unit}, target {expected.bound:.4g} {figure.unit}"
+        again = [f"measured again: {value:.4g} {figure.unit}" for value in verdict.again]
+        yield Conclusion(
+            BELOW,
+            SOURCE,
+            _hosts(figure),
+            row.severity,
+            told + (f": {verdict.suspect}" if verdict.suspect else ""),
+            now,
+            _device(figure),
+            _about(figure),
+            sure=MEASURED,
+            observed=figure.value,
+            wanted=expected.bound,
+            evidence=(f"{expected.kind}: {expected.provenance}", *again),
+            who=row.who,
+            next=_measure(figure),
+        )
+
+
+def _measure(figure: Figure) -> Next:
+    gpus = [
+        word for gpu in dict.fromkeys(diagnosis.gpus(figure.subject)) for word in ("--gpu", gpu.removeprefix("GPU"))
+    ]
+    return Next("verify", ("--only", figure.measurement, *gpus), _hosts(figure))
+
+
+def _errors(measured: HostVerification, now: int) -> Iterator[Conclusion]:
+    """Yield the measurements that ended with an error: what they measure is not known."""
+    row = faults.row(NO_FIGURE)
+    for missing in measured.unmeasured:
+        if missing.status == FAILED:
+            yield Conclusion(
+                NO_FIGURE,
+                SOURCE,
+                (measured.host,),
+                row.severity,
+                f"{missing.measurement} was not measured: {text.plain(missing.reason)}",
+                now,
+                device(text.plain(missing.subject)),
+                missing.measurement,
+                state=UNKNOWN,
+                who=row.who,
+                next=Next("verify", ("--only", missing.measurement), (measured.host,)),
+                reason=text.plain(missing.reason),
+            )
+
+
+def _findings(measured: HostVerification, now: int) -> Iterator[Conclusion]:
+    for found in measured.findings:
+        row = faults.row(found.fault)
+        for subject in found.subjects or ("",):
+            yield Conclusion(
+                found.fault,
+                SOURCE,
+                (measured.host,),
+                row.severity,
+                f"{text.plain(found.title)}: {text.plain(subject)}" if subject else text.plain(found.title),
+                now,
+                device(text.plain(subject)) if found.fault in (WRONG, THROTTLED) else None,
+                "" if found.fault in (WRONG, THROTTLED) else text.plain(subject),
+                state=ACCEPTED if found.status == NOTE and row.severity != "low" else OPEN,
+                sure=MEASURED,
+                who=row.who,
+                next=Next(text=found.next),
+            )
+
+
+def _judged(measured: HostVerification) -> Iterator[Judged]:
+    """Yield what was judged: each figure that was compared with something, and what the measurements of it show besides."""
+    by_figure = by_key((_about(each.figure), each) for each in measured.verdicts if each.status in (PASS, SHORT))
+    for about, verdicts in by_figure.items():
+        yield Judged(BELOW, about, _places(each.figure for each in verdicts))
+    by_name = by_key((each.figure.measurement, each.figure) for each in measured.verdicts)
+    for name, figures in by_name.items():
+        yield Judged(NO_FIGURE, name)
+        yield Judged(WRONG, None, _places(figures))
+        for fault in BY_MEASUREMENT.get(name, ()):
+            yield Judged(fault, None, _places(figures) if fault == THROTTLED else None)
+
+
+def _places(figures: Iterable[Figure]) -> frozenset[str] | None:
+    """Return the names of the devices of these figures, and of all parts of a path; None if one is of the whole host."""
+    subjects = {text.plain(each.subject) for each in figures}
+    return None if subjects & {"", "host"} else frozenset(subjects)
+
+
+def _unjudged(measured: HostVerification) -> dict[str, str]:
+    """Return what could not be measured or compared, with the reason."""
+    reasons: dict[str, str] = {}
+    for missing in measured.unmeasured:
+        if missing.status == FAILED:
+            reasons.setdefault(NO_FIGURE, _why(missing))
+    unknown = [each for each in measured.verdicts if each.status not in (PASS, SHORT)]
+    if unknown:
+        reasons[BELOW] = text.plain(unknown[0].disturbed or unknown[0].reason or "no reference")
+    return reasons
+
+
+def _why(missing: Unmeasured) -> str:
+    return f"{missing.measurement}: {text.plain(missing.reason)}"
