@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
 from typing import Any
 
 from nodetune.api.conclusion import (
@@ -89,8 +89,8 @@ def examinations_data(looked: Iterable[Examination]) -> list[dict[str, Any]]:
     """Return examinations as JSON data: those that judged the same, of one source, as one with all their hosts and times."""
     alike: dict[tuple[Any, ...], dict[str, Any]] = {}
     for each in looked:
-        plain = replace(each, host="", at=0, unjudged={})
-        key = (plain.source, plain.edition, plain.judged, plain.devices, tuple(sorted(each.unjudged.items())))
+        judged = tuple(map(id, each.judged))  # hosts that were judged alike have the same objects
+        key = (each.source, each.edition, judged, each.devices, tuple(sorted(each.unjudged.items())))
         known = alike.get(key)
         if known is None:
             known = alike[key] = {

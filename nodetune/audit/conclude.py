@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 from nodetune import __version__
 from nodetune.api.conclusion import (
@@ -37,22 +38,43 @@ def concluded(results: Iterable[HostResult], now: int = 0) -> Examined:
     """Return what an audit concludes. `now`: Unix time for hosts without facts, or whose facts have none."""
     concluded: list[Conclusion] = []
     looked: list[Examination] = []
-    for result in results:
-        found = of_host(result, now)
+    for found in by_host(results, now):
         concluded += found.conclusions
         looked += found.examinations
     return Examined(tuple(concluded), tuple(looked))
 
 
+def by_host(results: Iterable[HostResult], now: int = 0) -> Iterator[Examined]:
+    """Yield what an audit concludes about each host. Most hosts share their findings, and then what was judged."""
+    known: dict[tuple[int, ...], tuple[Any, tuple[Judged, ...], dict[str, str]]] = {}
+    for result in results:
+        key = tuple(map(id, result.findings))
+        if key not in known:
+            known[key] = (
+                result.findings,
+                *_judgement(result.findings),
+            )  # kept, so that no other object gets an id of theirs
+        yield _of_host(result, now, *known[key][1:])
+
+
 def of_host(result: HostResult, now: int = 0) -> Examined:
     """Return what an audit concludes about one host."""
+    return _of_host(result, now, *_judgement(result.findings))
+
+
+def _judgement(findings: Iterable[Finding]) -> tuple[tuple[Judged, ...], dict[str, str]]:
+    """Return what was judged, and fault → why it was not."""
+    every = list(findings)
+    judged = tuple([_judged(each.check, each.unread) for each in every if each.status in ("pass", "fail")])
+    return judged, {each.check: each.reason for each in every if each.status == "unknown"}
+
+
+def _of_host(result: HostResult, now: int, judged: tuple[Judged, ...], unjudged: dict[str, str]) -> Examined:
     at = result.at or now
     reached = unreached([(result.host, result.state, result.message, at)], __version__)
     if result.state != "ok":
         return reached
     names = Names(result.devices)
-    judged = tuple([_judged(each.check, each.unread) for each in result.findings if each.status in ("pass", "fail")])
-    unjudged = {each.check: each.reason for each in result.findings if each.status == "unknown"}
     looked = Examination(SOURCE, result.host, at, __version__, judged, unjudged, result.devices)
     found = tuple(
         [one for each in result.findings if each.status in STATES for one in _of(result.host, at, each, names)]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, TextIO
 
+from nodetune.api import conclusion_json
+from nodetune.api.conclusion import Examination
 from nodetune.api.model import Finding, Fix, FleetFinding, HostResult
+from nodetune.audit import conclude
 from nodetune.audit.summary import summarise, unread
 from nodetune.checks import fleet_comparisons
 from nodetune.foundation import json_document
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
     from nodetune.audit.scorecards import Scorecard
 
 AUDIT_SCHEMA = "nodetune.audit/1"
+CONCLUDED = ',\n "conclusions": [\n'
+"""What comes before the conclusions, after all else that a document has of hosts."""
+
 WORDS = ("check", "status", "severity", "title", "observed", "wanted", "reason")
 """The texts of every finding."""
 
@@ -24,11 +30,13 @@ def audit(results: Iterable[HostResult]) -> dict[str, Any]:
     """Return one object with `schema`, `hosts` (each with name, state and findings), `fleet` and `summary`."""
     kept = list(results)
     hosts = [_host(each) for each in kept]
+    told = json_document.head(AUDIT_SCHEMA)
     return {
-        **json_document.head(AUDIT_SCHEMA),
+        **told,
         "hosts": hosts,
         "fleet": _fleet(kept),
         "summary": asdict(summarise(kept)),
+        **conclusion_json.members(conclude.concluded(kept, told["time"])),
     }
 
 
@@ -51,7 +59,23 @@ def write_audit(results: Sequence[HostResult], stream: TextIO, against: Scorecar
     stream.write(before + hosts)
     known: dict[int, str] = {}  # most hosts share most of their findings, as one object
     stream.writelines(("," if number else "") + _host_text(result, known) for number, result in enumerate(results))
-    stream.write(("\n " if results else "") + after)
+    stream.write(("\n " if results else "") + after.removesuffix("\n}\n"))
+    stream.writelines(_concluded(results, around["time"]))
+    stream.write("\n}\n")
+
+
+def _concluded(results: Sequence[HostResult], now: int) -> Iterator[str]:
+    """Yield the members of conclusions, one a line: document_reader.py ends where they begin."""
+    looked: list[Examination] = []
+    separator = CONCLUDED
+    for found in conclude.by_host(results, now):
+        looked += found.examinations
+        for each in found.conclusions:
+            yield separator + "  " + json.dumps(conclusion_json.data(each))
+            separator = ",\n"
+    yield "\n ]" if separator != CONCLUDED else f"{CONCLUDED} ]"
+    lines = ",\n".join("  " + json.dumps(each) for each in conclusion_json.examinations_data(looked))
+    yield f',\n "examined": [\n{lines}\n ]' if lines else ',\n "examined": []'
 
 
 def _host_text(result: HostResult, known: dict[int, str]) -> str:

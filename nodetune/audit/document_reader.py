@@ -12,6 +12,7 @@ BLOCK = 1 << 20
 MAX_BYTES = 64 << 20
 """Of what there is of one host: a file with more between two hosts is laid out in another way."""
 
+CONCLUDED = b',\n "conclusions": ['
 HOSTS, HOST, END = b'\n "hosts": [\n  {', b"\n  },\n  {", b'\n  }\n ],\n "fleet": '
 FINDINGS, FINDING, LAST = b'\n   "findings": [\n    {', b"\n    },\n    {", b"\n    }\n   ]"
 """The separators between the parts with their line breaks, which no text in JSON can contain."""
@@ -36,7 +37,12 @@ def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
     """Yield the file, cut between hosts."""
     rest = b""
     while block := stream.read(BLOCK):
-        *whole, rest = (rest + block).split(HOST)
+        before, concluded, _ = (rest + block).partition(CONCLUDED)  # who reads hosts does not need them
+        *whole, rest = before.split(HOST)
+        if concluded:
+            yield from whole
+            yield rest + b"\n}\n"
+            return
         yield from whole
         if len(rest) > MAX_BYTES:
             raise ValueError("unknown layout")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from nodetune.audit import run
 from nodetune.audit.request import CACHE_MINUTES, AuditRequest
 from nodetune.audit.selection import names_cohorts
 from nodetune.audit.summary import Summary, compliant, exit_code, summarise, totals
-from nodetune.cli import deprecated, proposed_options, requests, settings, verbosity
+from nodetune.cli import deprecated, notices, proposed_options, requests, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.host_options import comparing
 from nodetune.cli.requests import of
@@ -157,10 +158,9 @@ def command(
     if not (selected or bundled):
         _record(asked, judged, summary, results)
     if request.notify and not (bundled and settings.is_implicit(click.get_current_context(), "notify")):
-        from nodetune.report.notify import run as notices
+        from nodetune.audit.conclude import concluded
 
-        if problem := notices.notify(request, results, f"{judged} {selected}"):
-            Terminal().warn(problem)
+        notices.tell(request.notify, concluded(results, int(time.time())), f"{judged} {selected}", request.fail_on)
     return exit_code(summary, request.fail_on)
 
 

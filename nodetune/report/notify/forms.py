@@ -8,8 +8,9 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import nodetune
+from nodetune.api.conclusion import UNKNOWN
 from nodetune.foundation import json_document, text
-from nodetune.report.notify.verdicts import FAIL, LOST, PASS, UNKNOWN, Notice, Verdict
+from nodetune.report.notify.verdicts import FAIL, LOST, PASS, Notice, Verdict
 
 SCHEMA = "nodetune.notice/1"
 MAX_LINES = 30
@@ -30,8 +31,12 @@ def as_json(notices: Sequence[Notice], now: Mapping[str, Verdict], at: datetime)
 
 
 def _data(verdict: Verdict) -> dict[str, Any]:
-    named = [{"check": check, "severity": severity} for check, severity in verdict.checks]
+    named = [{"check": check, "severity": severity, **_devices(verdict, check)} for check, severity in verdict.checks]
     return {"verdict": verdict.state, "checks": named}
+
+
+def _devices(verdict: Verdict, fault: str) -> dict[str, list[str]]:
+    return {"devices": list(verdict.devices[fault])} if fault in verdict.devices else {}
 
 
 def as_slack(notices: Sequence[Notice], now: Mapping[str, Verdict], at: datetime) -> Any:  # noqa: ARG001

@@ -1,14 +1,12 @@
-"""Tell a receiver which verdicts changed since what it last took. What it did not take is sent with the next audit."""
+"""Tell a receiver which verdicts changed since what it last took. What it did not take is sent with the next run."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
-from nodetune.api.model import HostResult
-from nodetune.audit.request import AuditRequest
+from nodetune.api.conclusion import Examined
 from nodetune.foundation import file_io, text
 from nodetune.remediation.runs import record
 from nodetune.report.notify import forms, verdicts
@@ -18,24 +16,24 @@ SCHEMA = "nodetune.notified/1"
 LARGEST = 1 << 26
 
 
-def notify(request: AuditRequest, results: Iterable[HostResult], selected: str) -> str:
+def notify(url: str, found: Examined, selected: str, fail_on: str = "medium") -> str:
     """Return why the receiver did not take it; empty if it did, or if nothing changed.
 
-    `selected`: the options that select checks. Other checks, and another severity, are other verdicts.
+    `selected`: the source, or the options that select checks. Other checks, and another severity, are other verdicts.
     """
-    receiver = Receiver.parse(request.notify)
-    asked = f"{request.notify} {request.fail_on} {selected}"
+    receiver = Receiver.parse(url)
+    asked = f"{url} {fail_on} {selected}"
     name = f"notified-{hashlib.sha256(asked.encode()).hexdigest()[:16]}.json"
     try:
         path = record.place() / name
-        before, now = _read(path), verdicts.verdicts(results, request.fail_on)
+        before, now = _read(path), verdicts.verdicts(found, fail_on)
         body = forms.FORMS[receiver.form](verdicts.changes(before, now), now, forms.clock())
         if body is not None:
             receiver.send(body)
         if {**before, **now} != before:
             _keep(path, {**before, **now})
     except NotSentError as problem:
-        return f"{receiver.name} was not notified: {problem}; the next audit with this --notify sends it again"
+        return f"{receiver.name} was not notified: {problem}; the next run with this --notify sends it again"
     except (OSError, RuntimeError) as problem:  # a home that is read-only, or none
         return f"{receiver.name} may get the same notices again: {text.plain(str(problem))}"
     return ""

@@ -1,18 +1,20 @@
-"""The verdict of an audit about a host, and how it changed. Pure.
+"""The verdict of a source about a host, and how it changed. Pure.
 
-Notices hold names only: of hosts, checks and states. What was observed on a host stays in the report.
+Notices hold names only: of hosts, devices, faults and states. What was observed on a host stays in the report.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from nodetune.api.model import SEVERITIES, HostResult
+from nodetune.api.conclusion import OPEN, UNKNOWN, Conclusion, Examined
+from nodetune.api.model import SEVERITIES
 from nodetune.audit.summary import at_least
+from nodetune.foundation import by_key
 
-PASS, FAIL, UNKNOWN, LOST = "pass", "fail", "unknown", "not reached"
+PASS, FAIL, LOST = "pass", "fail", "not reached"
 STATES = (PASS, FAIL, UNKNOWN, LOST)
 MIN_SEVERITY = "medium"
 """The severity that counts where the exit code counts none."""
@@ -20,10 +22,11 @@ MIN_SEVERITY = "medium"
 
 @dataclass(frozen=True)
 class Verdict:
-    """`checks`: those that fail or are unknown, with their severity, most severe first."""
+    """`checks`: the faults that are there or unknown, with their severity, most severe first; `devices`: fault → where."""
 
     state: str = PASS
     checks: tuple[tuple[str, str], ...] = ()
+    devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
@@ -35,21 +38,27 @@ class Notice:
     before: Verdict
 
 
-def verdicts(results: Iterable[HostResult], fail_on: str) -> dict[str, Verdict]:
-    """Return host → verdict, by the findings of this severity and above. A host that was interrupted has none."""
+def verdicts(found: Examined, fail_on: str) -> dict[str, Verdict]:
+    """Return host → verdict, by the conclusions of this severity and above. A host that was interrupted has none."""
     counted = at_least(MIN_SEVERITY if fail_on == "never" else fail_on)
-    return {each.host: _verdict(each, counted) for each in results if each.state != "interrupted"}
+    of_hosts: dict[str, list[Conclusion]] = {each.host: [] for each in found.examinations if each.host}
+    for each in found.conclusions:
+        for host in each.hosts:
+            of_hosts.setdefault(host, []).append(each)
+    return {host: _verdict(every, counted) for host, every in of_hosts.items()}
 
 
-def _verdict(result: HostResult, counted: tuple[str, ...]) -> Verdict:
-    if result.state != "ok":
+def _verdict(every: Iterable[Conclusion], counted: tuple[str, ...]) -> Verdict:
+    known = [each for each in every if not each.explained_by]
+    if any(each.source == "reach" for each in known):
         return Verdict(LOST)
-    for state in (FAIL, UNKNOWN):
-        found = {each.check: each.severity for each in result.findings if each.status == state and not each.part_of}
-        named = sorted(found.items(), key=lambda each: (-SEVERITIES.index(each[1]), each[0]))
-        kept = tuple((check, severity) for check, severity in named if severity in counted)
-        if kept:
-            return Verdict(state, kept)
+    for state, name in ((OPEN, FAIL), (UNKNOWN, UNKNOWN)):
+        there = [each for each in known if each.state == state and each.severity in counted]
+        if there:
+            severities = {each.fault: each.severity for each in there}
+            named = sorted(severities.items(), key=lambda each: (-SEVERITIES.index(each[1]), each[0]))
+            places = by_key((each.fault, each.device.name) for each in there if each.device)
+            return Verdict(name, tuple(named), {fault: tuple(names) for fault, names in places.items()})
     return Verdict()
 
 

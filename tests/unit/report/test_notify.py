@@ -9,7 +9,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import jsonschema
 import pytest
 
+from nodetune.api.conclusion import Conclusion, Examined
+from nodetune.api.device import Device
 from nodetune.api.model import Finding, HostResult
+from nodetune.audit.conclude import concluded
 from nodetune.foundation import schemas
 from nodetune.foundation.request import RequestError
 from nodetune.report.notify import forms, receiver, verdicts
@@ -80,14 +83,15 @@ def test_only_what_counts_makes_a_verdict():
         result(host="n4", state="unreachable"),
         result(host="n5", state="interrupted"),
     ]
-    assert verdicts.verdicts(results, "medium") == {
+    seen = concluded(results)
+    assert verdicts.verdicts(seen, "medium") == {
         "n1": Verdict("fail", (("b", "critical"), ("c", "medium"))),
         "n2": Verdict(),
         "n3": Verdict("unknown", (("a", "high"),)),
         "n4": Verdict("not reached"),
     }
-    assert verdicts.verdicts(results, "never") == verdicts.verdicts(results, "medium")
-    assert verdicts.verdicts(results, "critical")["n1"].checks == (("b", "critical"),)
+    assert verdicts.verdicts(seen, "never") == verdicts.verdicts(seen, "medium")
+    assert verdicts.verdicts(seen, "critical")["n1"].checks == (("b", "critical"),)
 
 
 def test_a_change_is_told_once_and_a_new_host_only_if_it_fails():
@@ -121,6 +125,17 @@ def test_the_json_keeps_to_its_schema():
     jsonschema.validate(body, json.loads(schemas.text("notice")))
     assert [each["verdict"] for each in body["notices"]] == ["fail", "pass"]
     assert forms.as_json([], NOW, forms.clock()) is None
+
+
+def test_a_notice_names_the_devices_and_both_hosts_of_a_path():
+    gpu = Conclusion("gpu-slow", "find-slow", ("n1",), "high", SECRET, 1, Device("GPU3"), observed=SECRET)
+    path = Conclusion("path-slow", "find-slow", ("n1", "n2"), "high", SECRET, 1, Device("path n1 - n2"))
+    now = verdicts.verdicts(Examined((gpu, path)), "medium")
+    body = forms.as_json(verdicts.changes({}, now), now, forms.clock())
+    jsonschema.validate(body, json.loads(schemas.text("notice")))
+    of_n1, of_n2 = ({each["check"]: each["devices"] for each in notice["checks"]} for notice in body["notices"])
+    assert (of_n1, of_n2) == ({"gpu-slow": ["GPU3"], "path-slow": ["path n1 - n2"]}, {"path-slow": ["path n1 - n2"]})
+    assert SECRET not in json.dumps(body)
 
 
 def test_slack_gets_few_lines_without_markup_of_hosts():
@@ -227,7 +242,7 @@ def test_nobody_who_listens_is_one_line():
 
 def test_a_notice_holds_no_secret(tmp_path):
     seen = result(found("gpu-lost", "critical"))
-    now = verdicts.verdicts([seen, result(host="n2", state="unreachable")], "medium")
+    now = verdicts.verdicts(concluded([seen, result(host="n2", state="unreachable")]), "medium")
     for form in forms.FORMS.values():
         assert SECRET not in json.dumps(form(verdicts.changes({}, now), now, forms.clock()))
     with serving() as server:
