@@ -1,11 +1,14 @@
-"""The URL of --notify: what is wrong with it, who may give it, and how it is shown. It often holds a secret."""
+"""The receiver of --notify: its URL, which often holds a secret, and telling it what changed."""
 
 from __future__ import annotations
 
 import click
 
+from nodetune.api.conclusion import Examined
 from nodetune.cli import settings
+from nodetune.cli.terminal import Terminal
 from nodetune.foundation.request import RequestError
+from nodetune.report.notify import run
 from nodetune.report.notify.receiver import Receiver
 
 
@@ -24,3 +27,9 @@ def checked(context: click.Context, parameter: settings.Setting, url: str) -> st
         raise
     settings.refuse_folder("notify", "notices")
     return url
+
+
+def tell(url: str, found: Examined, selected: str, fail_on: str = "medium") -> None:
+    """Notify the receiver. That it took nothing is a warning. `selected`: see report/notify/run.py."""
+    if problem := run.notify(url, found, selected, fail_on):
+        Terminal().warn(problem)

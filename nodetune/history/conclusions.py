@@ -12,7 +12,7 @@ from nodetune.api import conclusion_json
 from nodetune.api.conclusion import Action, Conclusion, Examination, Examined
 from nodetune.api.device import Device
 from nodetune.foundation import by_key
-from nodetune.history import resets
+from nodetune.history import reader, resets
 from nodetune.history.closing import Closed, Last, Open, Settled, settle
 from nodetune.history.connection import Database, Row
 from nodetune.history.names import ids_of
@@ -33,6 +33,7 @@ def keep(db: Database, found: Examined) -> Settled:
     names = dict.fromkeys(each.host for each in found.examinations if each.host)
     names |= dict.fromkeys(host for each in found.conclusions for host in each.hosts)
     ids = ids_of(db, names)
+    found = replace(found, conclusions=tuple(_with_parts(db, found.conclusions, ids)))
     sources = {each.source for each in found.examinations} | {each.source for each in found.conclusions}
     known = [
         each
@@ -147,6 +148,21 @@ def _joined(spells: Sequence[Spell]) -> list[Spell]:
         elif last.gone is not None and (each.gone is None or each.gone > last.gone):
             came[-1] = replace(each, since=last.since)
     return came
+
+
+def _with_parts(db: Database, found: Sequence[Conclusion], ids: Mapping[str, int]) -> Iterator[Conclusion]:
+    """Yield conclusions about GPUs with the serial numbers that the facts of their host have: a measurement knows their index alone."""
+    known: dict[str, dict[str, Any]] = {}
+    for each in found:
+        device = each.device
+        if device is None or device.kind != "gpu" or device.part or len(each.hosts) != 1:
+            yield each
+            continue
+        host = each.hosts[0]
+        if host not in known:
+            known[host] = reader.settings(db, ids[host], ("gpu.serial", "gpu.uuid"))
+        serial, uuid = (str(known[host].get(f"gpu.{fact}/{device.name}") or "") for fact in ("serial", "uuid"))
+        yield replace(each, device=replace(device, serial=serial, uuid=uuid))
 
 
 def _open_of(db: Database, ids: Iterable[int]) -> list[Open]:

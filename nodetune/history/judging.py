@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from nodetune import __version__
+from nodetune.api.conclusion import Examination, Examined, Judged
 from nodetune.foundation import by_key
-from nodetune.history import kinds, reader, resets, trends
+from nodetune.history import conclusions, kinds, reader, resets, trends
 from nodetune.history.connection import Database, Row
 from nodetune.history.names import SeriesNames
 from nodetune.history.packing import unpack
@@ -57,11 +59,15 @@ def judge(db: Database, now: int) -> list[Trend]:
     alike = Counter(hosts[host][1] for host in looked)
     groups = by_key(((hosts[host][1], trends.family(name)), (host, name)) for host, name in sorted(figures))
     found = []
+    doubtful: dict[int, set[str]] = {host: set() for host in looked}
     rows: list[Row] = [(day, host, LOOKED, 1, 0, 0) for host in sorted(looked)]
     for (cohort, family), members in groups.items():
         parts = [past.part(host, hosts[host][0], name, figures[host, name]) for host, name in members]
         verdicts = trends.judge(parts, max(len(parts), peers.of(cohort, family.partition("/")[0])), alike[cohort])
         found += [each for each in (trends.trend(verdict, day) for verdict in verdicts) if each]
+        for (host, name), each in zip(members, verdicts, strict=True):
+            if each.hit:
+                doubtful[host].add(trends.subject(name))
         rows += [
             (day, host, names.ids[name], each.part.figure, min(each.usual, LARGEST), int(each.hit))
             for (host, name), each in zip(members, verdicts, strict=True)
@@ -72,7 +78,17 @@ def judge(db: Database, now: int) -> list[Trend]:
     db.change("DELETE FROM event WHERE at = ? AND kind = ?", (at, TREND))
     numbers = {hosts[host][0]: host for host in looked}
     db.add("event", [(numbers[each.host], at, TREND, each.name, json.dumps(asdict(each))) for each in found])
+    conclusions.keep(db, _concluded(found, {hosts[host][0]: names for host, names in doubtful.items()}, now))
     return found
+
+
+def _concluded(found: Sequence[Trend], doubtful: Mapping[str, set[str]], now: int) -> Examined:
+    """Return what the trends conclude. A part that grew too much today, but not yet on enough days, is proven neither good nor bad."""
+    looked = [
+        Examination(trends.SOURCE, host, now, __version__, (Judged(trends.FAULT, unread=frozenset(parts)),))
+        for host, parts in sorted(doubtful.items())
+    ]
+    return Examined(tuple(trends.conclusion(each, now) for each in found), tuple(looked))
 
 
 def trends_of(db: Database, day: int) -> list[Trend]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from nodetune.history import kinds
 from nodetune.history.connection import Database
 from nodetune.history.packing import unpack
 from nodetune.history.points import DAY, Change, Point, Rate
 from nodetune.history.snapshot import FIGURES
+from nodetune.history.structure import PRINT
 
 MAX_DAYS = 400
 
@@ -31,6 +33,14 @@ def leaves(db: Database, host: str, pattern: str) -> list[str]:
     numbers |= {row[0] for row in db.rows("SELECT DISTINCT fact FROM change WHERE host = ?", (own,))}
     found = (name for number, name in db.rows("SELECT id, name FROM series") if number in numbers)
     return sorted(name for name in found if name.startswith(pattern))
+
+
+def settings(db: Database, host: int, facts: Sequence[str]) -> dict[str, Any]:
+    """Return the leaves of the settings of some facts of a host, as last read."""
+    prints = bytes(db.one("SELECT settings FROM host WHERE id = ?", (host,)) or b"")
+    digests = [prints[at : at + PRINT] for at in range(0, len(prints), PRINT)]
+    rows = db.rows_of("SELECT name, leaves FROM fact WHERE digest IN (?)", digests)
+    return {leaf: value for name, leaves in rows if name in facts for leaf, value in json.loads(leaves).items()}
 
 
 def last_looks(db: Database) -> list[tuple[str, int]]:

@@ -13,9 +13,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from nodetune.api import faults
+from nodetune.api.conclusion import MEASURED, Conclusion, Next
+from nodetune.api.device import Device
 from nodetune.foundation import by_key, text
 from nodetune.history import kinds
 
+SOURCE, FAULT = "trend", "part-degrading"
 FACTOR, MIN_GROWTH, STEADY = 4, 10, 5
 """Too much: over FACTOR times the usual (both with STEADY added, so that small numbers weigh less), and at least MIN_GROWTH."""
 
@@ -78,6 +82,11 @@ class Trend:
 def is_heat(name: str) -> bool:
     """Tell whether a figure is in °C."""
     return kinds.of(name) == "heat"
+
+
+def subject(name: str) -> str:
+    """Return the part that a series is about: `GPU3`; empty for the host."""
+    return name.partition("/")[2].partition("/")[0]
 
 
 def family(name: str) -> str:
@@ -200,6 +209,26 @@ def sentence(trend: Trend, today: int = 0) -> str:
     if trend.days is not None and trend.limit is not None:
         return f"{told}; at this growth it passes {trend.limit:,} a day on {_date(trend.day + math.ceil(trend.days))}"
     return f"{told}; it doubles in {trend.doubles:.1f} days" if trend.doubles else told
+
+
+def conclusion(trend: Trend, now: int) -> Conclusion:
+    """Return what a trend concludes. `now`: Unix time of the judgement."""
+    row, part = faults.row(FAULT), text.plain(subject(trend.name))
+    return Conclusion(
+        FAULT,
+        SOURCE,
+        (trend.host,),
+        row.severity,
+        sentence(trend),
+        now,
+        Device(part, kind="gpu" if part.startswith("GPU") else "") if part else None,
+        text.plain(family(trend.name)),
+        sure=MEASURED,
+        observed=trend.figure,
+        wanted=trend.usual,
+        who=row.who,
+        next=Next("history", (trend.host, trend.name)),
+    )
 
 
 def _once(trend: Trend) -> str:

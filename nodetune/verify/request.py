@@ -19,6 +19,7 @@ class VerifyRequest:
     measure: SuiteRequest = part(SuiteRequest)
     allow_busy: bool = False
     history: str = ""
+    notify: str = ""
     baseline: Path | None = None
     save_baseline: Path | None = None
     find_slow: bool = False

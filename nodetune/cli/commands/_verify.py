@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from nodetune.cli import last_results, verbosity
@@ -19,6 +20,7 @@ from nodetune.report.text.lines import Lines, console
 from nodetune.verify import catalogue
 from nodetune.verify import compare as comparing
 from nodetune.verify import document as verify_document
+from nodetune.verify.conclude import concluded
 from nodetune.verify.document import Result
 from nodetune.verify.exit_code import exit_code
 from nodetune.verify.request import VerifyRequest
@@ -66,13 +68,20 @@ def verified(request: VerifyRequest, site: tuple[Path, ...], output_format: str,
         short = sum(bool(each.short) for each in verifications)
         whole = f"{asked} {shlex.join(measure.words)}".strip()
         last_results.keep("verify", whole, {"hosts": len(verifications), "lost": lost, "short": short})
+    if request.notify:
+        from nodetune.cli import receivers
+
+        receivers.tell(
+            request.notify, concluded(verifications, int(time.time())), f"verify {shlex.join(measure.words)}"
+        )
     return exit_code(verifications, measure.require, measure.gpus) or (OK if saved else INCOMPLETE)
 
 
 def found_slow(request: VerifyRequest, output_format: str, output: Path | None) -> int:
     """Search the slow part and report it."""
+    from nodetune.history import keeping
     from nodetune.report.text import find_slow as report
-    from nodetune.verify.find_slow import document
+    from nodetune.verify.find_slow import conclude, document
     from nodetune.verify.find_slow import run as searching
 
     _writable(output)
@@ -82,6 +91,12 @@ def found_slow(request: VerifyRequest, output_format: str, output: Path | None) 
             stream.write(json_document.text(document.document(found, asked)))
         else:
             report.print_search(stream, found, request.connection.words)
+    known = conclude.concluded(found, int(time.time()))
+    keeping.keep(request.history, Terminal(), concluded=known)
+    if request.notify:
+        from nodetune.cli import receivers
+
+        receivers.tell(request.notify, known, conclude.SOURCE)
     return document.exit_code(found)
 
 

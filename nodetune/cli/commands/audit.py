@@ -17,7 +17,7 @@ from nodetune.audit import run
 from nodetune.audit.request import CACHE_MINUTES, AuditRequest
 from nodetune.audit.selection import names_cohorts
 from nodetune.audit.summary import Summary, compliant, exit_code, summarise, totals
-from nodetune.cli import deprecated, notices, proposed_options, requests, settings, verbosity
+from nodetune.cli import deprecated, proposed_options, requests, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.host_options import comparing
 from nodetune.cli.requests import of
@@ -159,8 +159,9 @@ def command(
         _record(asked, judged, summary, results)
     if request.notify and not (bundled and settings.is_implicit(click.get_current_context(), "notify")):
         from nodetune.audit.conclude import concluded
+        from nodetune.cli import receivers
 
-        notices.tell(request.notify, concluded(results, int(time.time())), f"{judged} {selected}", request.fail_on)
+        receivers.tell(request.notify, concluded(results, int(time.time())), f"{judged} {selected}", request.fail_on)
     return exit_code(summary, request.fail_on)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
@@ -9,6 +10,7 @@ import click
 from nodetune.cli import options as cli_options
 from nodetune.cli import requests, verbosity
 from nodetune.cli.requests import of
+from nodetune.cli.terminal import Terminal
 from nodetune.foundation import json_document
 from nodetune.jobs.late_ranks.request import SlowRequest
 
@@ -22,6 +24,8 @@ from nodetune.jobs.late_ranks.request import SlowRequest
 )
 @click.option("--ras", **of(SlowRequest, "ras"), metavar="HOST[:PORT]", help="Ask NCCL's RAS service of a running job.")
 @click.option("--pause", **of(SlowRequest, "pause"), metavar="SECONDS", help="Between the two questions of --ras.")
+@cli_options.history
+@cli_options.notify
 @cli_options.format_option(["text", "json"])
 @cli_options.output
 def command(request: SlowRequest, output_format: str, output: Path | None) -> int:
@@ -35,7 +39,9 @@ def command(request: SlowRequest, output_format: str, output: Path | None) -> in
     Touches no job.
     Exit code: 0 none, 1 a rank is late, missing or behind, 2 usage, 3 not judged, or no answer.
     """
+    from nodetune.history import keeping
     from nodetune.jobs.late_ranks import document, run
+    from nodetune.jobs.late_ranks.conclude import concluded
     from nodetune.report.text import late_ranks as report
 
     found = run.run(request)
@@ -46,4 +52,10 @@ def command(request: SlowRequest, output_format: str, output: Path | None) -> in
             report.print_slow(stream, found)
         if output:
             verbosity.note(report.summary(found))
+    known = concluded(found, int(time.time()))
+    keeping.keep(request.history, Terminal(), concluded=known)
+    if request.notify:
+        from nodetune.cli import receivers
+
+        receivers.tell(request.notify, known, "late-ranks")
     return run.exit_code(found)

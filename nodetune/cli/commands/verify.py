@@ -155,6 +155,7 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
 )
 @cli_options.site
 @cli_options.history
+@cli_options.notify
 @cli_options.format_option(["text", "json", "lines", "csv", "prometheus"])
 @cli_options.output
 @verbosity.progress_option

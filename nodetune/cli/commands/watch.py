@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
@@ -20,6 +21,7 @@ from nodetune.jobs.watch.request import WatchRequest
 @cli_options.saved_facts
 @click.option("--save", **cli_options.FOLDER, help="Save what the hosts report in this folder, for --facts.")
 @cli_options.history
+@cli_options.notify
 @cli_options.format_option(["text", "json", "prometheus"])
 @cli_options.output
 @verbosity.progress_option
@@ -36,6 +38,7 @@ def command(request: WatchRequest, output_format: str, output: Path | None) -> i
     Exit code: 0 every job uses its GPUs, 1 some do not, 2 usage, 3 a host or GPU could not be judged, or no host has GPUs.
     """
     from nodetune.jobs.watch import document, run
+    from nodetune.jobs.watch.conclude import SOURCE, concluded
     from nodetune.report import watch_metrics
     from nodetune.report.text import watch as report
 
@@ -49,4 +52,8 @@ def command(request: WatchRequest, output_format: str, output: Path | None) -> i
             report.print_watch(stream, watched)
         if output:
             verbosity.note(report.summary(watched))
+    if request.notify:
+        from nodetune.cli import receivers
+
+        receivers.tell(request.notify, concluded(watched, {}, int(time.time())), SOURCE)
     return run.exit_code(watched)

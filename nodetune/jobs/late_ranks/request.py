@@ -24,6 +24,9 @@ class SlowRequest:
     pause: float = limited(5.0, 0.0, 600.0, whole=False)
     """Seconds between two questions: counts that grow belong to a job that runs."""
 
+    history: str = ""
+    notify: str = ""
+
     def __post_init__(self) -> None:
         """Raise RequestError."""
         if (self.inspector is None) == (not self.ras):

@@ -18,6 +18,7 @@ class WatchRequest:
     facts_path: Path | None = None
     save: Path | None = None
     history: str = ""
+    notify: str = ""
 
     def __post_init__(self) -> None:
         """Raise RequestError."""

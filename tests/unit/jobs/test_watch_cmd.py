@@ -76,7 +76,7 @@ def test_a_watch_adds_the_use_of_busy_gpus_to_a_history(saved, tmp_path):
     done = watch(saved(gpu001=("h200-x2", "gemm+copy"), gpu002=dict(UNREAD)), "--history", place)
     assert done.stderr == ""
     with History(place, make=False) as known:
-        assert known.hosts() == ["gpu001"]
+        assert [name for name, _ in known.last_looks()] == ["gpu001"]
         leaves = known.leaves("gpu001", "watch.")
         assert {"watch.util/GPU0", "watch.tensor/GPU1", "watch.held.power/GPU0"} <= set(leaves)
         (used,) = known.series("gpu001", "watch.util/GPU0")
