@@ -9,7 +9,7 @@ import secrets
 import zlib
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from nodetune.foundation import paths
@@ -105,19 +105,23 @@ def pynvml_for(sources: Iterable[str]) -> str:
 
 
 Module = tuple[Path, str]
-"""A folder and the name of a file in it."""
+"""A folder, and the path of a file in it or below it without its `.py`: `host/report`."""
 
 
 @cache
 def _packed(modules: tuple[Module, ...]) -> str:
     """Return code that makes modules importable as nodetune.FOLDER.MODULE."""
-    packages = {f"nodetune.{folder.name}": folder for folder, _ in modules}
-    sources = {name: _source(folder, "__init__") for name, folder in packages.items()}
-    sources |= {f"nodetune.{folder.name}.{module}": _source(folder, module) for folder, module in modules}
+    packages = {_name(folder, str(each)): (folder, each) for folder, path in modules for each in PurePath(path).parents}
+    sources = {name: _source(folder, f"{path}/__init__") for name, (folder, path) in packages.items()}
+    sources |= {_name(folder, path): _source(folder, path) for folder, path in modules}
     if any(re.search(r"^\s*import pynvml$", text, re.MULTILINE) for text in sources.values()):
         sources["pynvml"] = pynvml_for(sources.values())
     text = f"PACKAGES = {('nodetune', *packages)!r}\nSOURCES = { {'nodetune': '', **sources}!r}\n{_LOADER}"
     return base64.b64encode(zlib.compress(text.encode("utf-8"), 9)).decode("ascii")
+
+
+def _name(folder: Path, path: str) -> str:
+    return ".".join(("nodetune", folder.name, *PurePath(path).parts))
 
 
 def with_imports(folder: Path, modules: Iterable[str]) -> tuple[Module, ...]:
@@ -128,18 +132,20 @@ def with_imports(folder: Path, modules: Iterable[str]) -> tuple[Module, ...]:
     return tuple(sorted(set(wanted)))
 
 
-_IMPORT = re.compile(r"^\s*from (?:(nodetune\.onhost)|\.)\.?(\w+)? import ([\w, ]+)$", re.MULTILINE)
+_IMPORT = re.compile(r"^\s*from (\.|nodetune\.(?:onhost|measurements))\.?([\w.]*) import ([\w, ]+)$", re.MULTILINE)
 
 
 @cache
 def _imports(folder: Path, module: str) -> tuple[Module, ...]:
-    """Return the imports of a file: `from . import a, b as c`, `from .a import name`, the same of nodetune.onhost."""
-    lines = _IMPORT.findall(_source(folder, module))
-    return tuple(
-        (ONHOST if shared else folder, name.split()[0])
-        for shared, one, names in lines
-        for name in ([one] if one else names.split(","))
-    )
+    """Return the imports of a file from its folder and those below, and from onhost/: of modules, or of names in one."""
+    found = []
+    for base, package, names in _IMPORT.findall(_source(folder, module)):
+        room = ONHOST if base == "nodetune.onhost" else folder
+        place = PurePath(module).parent if base == "." else PurePath()
+        place = place.joinpath(*package.split("."))
+        one = (room / f"{place}.py").is_file()
+        found += [(room, str(place if one else place / name.split()[0])) for name in names.split(",")]
+    return tuple(found)
 
 
 def script(asked: Mapping[str, list[str]], seconds: float, most: float = 0.0) -> tuple[bytes, str]:
