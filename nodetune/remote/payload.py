@@ -110,17 +110,17 @@ Module = tuple[Path, str]
 
 @cache
 def _packed(modules: tuple[Module, ...]) -> str:
-    """Return code that makes modules importable as nodetune.FOLDER.MODULE."""
-    packages = {_name(folder, str(each)): (folder, each) for folder, path in modules for each in PurePath(path).parents}
-    sources = {name: _source(folder, f"{path}/__init__") for name, (folder, path) in packages.items()}
-    sources |= {_name(folder, path): _source(folder, path) for folder, path in modules}
+    """Return code that makes modules importable as nodetune.FOLDER.MODULE. An `__init__.py` only explains: it stays here."""
+    above = [_name(folder, each) for folder, path in modules for each in PurePath(path).parents]
+    packages = dict.fromkeys(["nodetune", *sorted(above)], "")
+    sources = packages | {_name(folder, path): _source(folder, path) for folder, path in modules}
     if any(re.search(r"^\s*import pynvml$", text, re.MULTILINE) for text in sources.values()):
         sources["pynvml"] = pynvml_for(sources.values())
-    text = f"PACKAGES = {('nodetune', *packages)!r}\nSOURCES = { {'nodetune': '', **sources}!r}\n{_LOADER}"
+    text = f"PACKAGES = {tuple(packages)!r}\nSOURCES = {sources!r}\n{_LOADER}"
     return base64.b64encode(zlib.compress(text.encode("utf-8"), 9)).decode("ascii")
 
 
-def _name(folder: Path, path: str) -> str:
+def _name(folder: Path, path: str | PurePath) -> str:
     return ".".join(("nodetune", folder.name, *PurePath(path).parts))
 
 
@@ -192,7 +192,7 @@ def measuring(plan: Mapping[str, Any]) -> tuple[bytes, str]:
     """
     nonce = secrets.token_hex(8)
     names = [each["name"] for each in plan["measurements"]]
-    modules = with_imports(MEASUREMENTS, ("main", "emit", *names))
+    modules = with_imports(MEASUREMENTS, ("main", *names))
     given = f"import json\nPLAN = json.loads({json.dumps(plan)!r})\nNONCE = {nonce!r}\n"
-    entry = "from nodetune.measurements import emit\nemit.emit(PLAN, NONCE)\n"
+    entry = "from nodetune.measurements import main\nmain.emit(PLAN, NONCE)\n"
     return by_length(_script(modules, nonce, given, entry)), nonce

@@ -12,8 +12,8 @@ import tempfile
 import time
 
 from nodetune.onhost.worker import die_with
+from . import measurement_process
 from . import report as reporting
-from . import worker
 
 LOOK_SECONDS = 0.5
 """Interval between checks of the processes while none of them reports anything."""
@@ -149,7 +149,7 @@ def _reported(run, out, given):
     except reporting.MeasurementError as reason:
         say(out, "fault", str(reason))
     except Exception as problem:
-        say(out, "fault", worker.where(problem))
+        say(out, "fault", measurement_process.where(problem))
 
 
 def say(out, kind, text):

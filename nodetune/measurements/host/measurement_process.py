@@ -151,9 +151,8 @@ def _given_back(opened):
 
 def _measure(name, options, report):
     try:
-        module = importlib.import_module("." + name, __package__)
         with kernel_files.held(options):
-            module.measure(options, report)
+            module(name).measure(options, report)
     except reporting.SkipError as reason:
         _without(report, "skip", str(reason))
     except reporting.MeasurementError as reason:
@@ -164,6 +163,11 @@ def _measure(name, options, report):
         _without(report, "failed", "the {} measurement failed: {}".format(name, where(problem)))
     if report.gpu_watch:
         report.send("gpus", report.gpu_watch.told())
+
+
+def module(name):
+    """Return the file of a measurement. Raise what its import raises."""
+    return importlib.import_module("nodetune.measurements." + name)
 
 
 def _without(report, kind, reason):
