@@ -124,17 +124,17 @@ def _answers(heard, wanted, numbers):
 
 
 def _live(part, loads, options, out, given):
-    process_team.say(out, "step", "opening the GPU")
+    out.step("opening the GPU")
     gpu = part.open(options.get("libcuda"))
     made = {}
     for metric, make in loads.items():
-        process_team.say(out, "step", "preparing " + metric)
+        out.step("preparing " + metric)
         made[metric] = make(gpu, options)
-    process_team.say(out, "ready", None)
+    out.send("ready", None)
     for line in iter(given.readline, b"\n"):
         metric, seconds = json.loads(line.decode("ascii"))
-        process_team.say(out, "step", metric)
-        process_team.say(out, "rates", made[metric].rates(seconds))
+        out.step(metric)
+        out.send("rates", made[metric].rates(seconds))
     for load in made.values():
         load.check()
 

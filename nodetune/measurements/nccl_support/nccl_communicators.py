@@ -48,7 +48,7 @@ def take_part(job, out, given):
     if line:  # else the team has ended
         tell.step("making {} communicators".format(count))
         rank.join_all([bytes.fromhex(each) for each in json.loads(line.decode("ascii"))])
-        tell.say("joined")
+        tell.say("joined", None)
     for line in given:
         kind, number, turn = json.loads(line.decode("ascii"))
         if kind == "end":

@@ -7,11 +7,8 @@ agree on everything through NCCL itself, so that it makes no difference on how m
 Messages to the team (process_team): lines of JSON [kind, content].
 """
 
-import json
 import struct
 import time
-
-from nodetune.onhost import files
 
 from nodetune.measurements.cuda import driver_api, driver_gpu, gpus, nvlink_bytes
 from nodetune.measurements.host import gpu_other_load
@@ -36,14 +33,8 @@ class Teller:
     """The pipe to the team. Has the members of a report that gpus.opened needs."""
 
     def __init__(self, out):
-        self._out = out
+        self.say, self.step = out.send, out.step
         self.problem = None
-
-    def say(self, kind, content=None):
-        files.write_all(self._out, json.dumps([kind, content]).encode("ascii") + b"\n")
-
-    def step(self, text):
-        self.say("step", text)
 
     def skip(self, reason, subject=None, metric=None):
         self.problem = "{}: {}".format(subject, reason) if subject else reason

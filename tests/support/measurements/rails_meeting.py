@@ -3,7 +3,6 @@
 Options: `wrong` (host index, rail: where data come out wrong), `gpus` (of each host).
 """
 
-from nodetune.measurements.host import process_team
 from nodetune.measurements.nccl_support import nccl_cases, nccl_rank, nccl_run, rails_nccl
 
 SECONDS = 30.0
@@ -25,10 +24,10 @@ def measure(options, report):
 
 def take_part(job, wrong, out, given):
     rail = int(job["gpu"][3:])
-    process_team.say(out, "ready", f"{rail + 7:032x}" if job["rank"] == 0 else None)
+    out.send("ready", f"{rail + 7:032x}" if job["rank"] == 0 else None)
     identity = given.readline().decode("ascii").strip()
     here = 5 if wrong == [job["rank"], rail] else 0
     everywhere = 5 if wrong and wrong[1] == rail else 0
     # the pace tells which identity this rank was given
     found = {"seconds": [int(identity, 16) * 1e-3], "wrong": here, "wrong_everywhere": everywhere}
-    process_team.say(out, "case", dict(found, number=0, path={"nics": [f"mlx5_{rail}"]}))
+    out.send("case", dict(found, number=0, path={"nics": [f"mlx5_{rail}"]}))

@@ -32,17 +32,17 @@ def measure(options, report):
 
 
 def take_part(rank, ill, out, given):
-    process_team.say(out, "step", "preparing")
+    out.step("preparing")
     if ill == "never comes":
         time.sleep(60)
-    process_team.say(out, "ready", f"{rank + 7:032x}" if rank == 0 else None)
-    process_team.say(out, "step", "waiting")
+    out.send("ready", f"{rank + 7:032x}" if rank == 0 else None)
+    out.step("waiting")
     identity = given.readline().decode("ascii").strip()
-    process_team.say(out, "step", "meeting")
+    out.step("meeting")
     if ill == "dies":
         os.kill(os.getpid(), signal.SIGKILL)
     if ill == "stops":
         os.kill(os.getpid(), signal.SIGSTOP)
     if ill is None and os.environ.get("WAIT_FOR_THE_ILL"):
         time.sleep(60)
-    process_team.say(out, "case", identity)
+    out.send("case", identity)

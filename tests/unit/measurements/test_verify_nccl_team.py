@@ -35,7 +35,7 @@ def gone(pid):
 def says(*messages, then=lambda: None):
     def run(out, given):
         for kind, content in messages:
-            process_team.say(out, kind, content)
+            out.send(kind, content)
         then()
 
     return run
@@ -59,7 +59,7 @@ def test_members_messages_arrive_in_order_until_all_ended():
 
 def test_a_member_reads_what_it_is_sent():
     def run(out, given):
-        process_team.say(out, "case", given.readline().decode().strip())
+        out.send("case", given.readline().decode().strip())
 
     with process_team.Team([("rank 0", run)]) as team:
         team.members[0].send("c0ffee")
