@@ -2,7 +2,7 @@
 
 Names and argument types are those of cuda.h; where the library has a versioned symbol, it is called by that name.
 Sizes are bytes, addresses plain integers. An error of the driver is a `CudaError` with the error's name and the current
-operation. Operations on a GPU are in cuda_gpu.
+operation. Operations on a GPU are in driver_gpu.
 """
 
 import ctypes

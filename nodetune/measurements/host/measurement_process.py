@@ -8,7 +8,7 @@ import signal
 import time
 
 from nodetune.onhost import one_reader, protocol, worker
-from . import kernel_files
+from . import kernel_files, other_load
 from . import report as reporting
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -111,17 +111,7 @@ def children(parent):
 
     This includes a dead process whose threads still free memory: its CPU time is unknown until then.
     """
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                with open("/proc/{}/stat".format(entry), "rb") as file:
-                    fields = file.read().rpartition(b")")[2].split()
-            except OSError:
-                continue
-            if int(fields[1]) == parent:
-                found.append(int(entry))
-    return found
+    return [pid for pid, each in other_load.processes().items() if each.parent == parent]
 
 
 def _child(group):
