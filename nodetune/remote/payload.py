@@ -9,7 +9,8 @@ import secrets
 import zlib
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
-from pathlib import Path, PurePath
+from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 from nodetune.foundation import paths
@@ -111,17 +112,13 @@ Module = tuple[Path, str]
 @cache
 def _packed(modules: tuple[Module, ...]) -> str:
     """Return code that makes modules importable as nodetune.FOLDER.MODULE. An `__init__.py` only explains: it stays here."""
-    above = [_name(folder, each) for folder, path in modules for each in PurePath(path).parents]
-    packages = dict.fromkeys(["nodetune", *sorted(above)], "")
-    sources = packages | {_name(folder, path): _source(folder, path) for folder, path in modules}
+    files = {f"nodetune/{folder.name}/{path}".replace("/", "."): _source(folder, path) for folder, path in modules}
+    packages = sorted({each for name in files for each in accumulate(name.split(".")[:-1], "{}.{}".format)})
+    sources = dict.fromkeys(packages, "") | files
     if any(re.search(r"^\s*import pynvml$", text, re.MULTILINE) for text in sources.values()):
         sources["pynvml"] = pynvml_for(sources.values())
     text = f"PACKAGES = {tuple(packages)!r}\nSOURCES = {sources!r}\n{_LOADER}"
     return base64.b64encode(zlib.compress(text.encode("utf-8"), 9)).decode("ascii")
-
-
-def _name(folder: Path, path: str | PurePath) -> str:
-    return ".".join(("nodetune", folder.name, *PurePath(path).parts))
 
 
 def with_imports(folder: Path, modules: Iterable[str]) -> tuple[Module, ...]:
@@ -141,10 +138,10 @@ def _imports(folder: Path, module: str) -> tuple[Module, ...]:
     found = []
     for base, package, names in _IMPORT.findall(_source(folder, module)):
         room = ONHOST if base == "nodetune.onhost" else folder
-        place = PurePath(module).parent if base == "." else PurePath()
-        place = place.joinpath(*package.split("."))
-        one = (room / f"{place}.py").is_file()
-        found += [(room, str(place if one else place / name.split()[0])) for name in names.split(",")]
+        above = module.rpartition("/")[0] if base == "." else ""
+        place = "/".join(filter(None, (above, package.replace(".", "/"))))
+        one = package and (room / f"{place}.py").is_file()
+        found += [(room, place if one else f"{place}/{name.split()[0]}".lstrip("/")) for name in names.split(",")]
     return tuple(found)
 
 
