@@ -27,7 +27,7 @@ SETTINGS = ("applications_clocks_setting", "hw_power_brake_slowdown", "sync_boos
 """Clock event reasons that are not a GPU fault: its clocks were set, or the server requests power saving."""
 
 Others = Mapping[tuple[str, str], Mapping[str, Any]]
-"""The load that a host reported after a measurement (nodetune/measurements/other_load.py), by (host, measurement)."""
+"""The load that a host reported after a measurement (nodetune/measurements/host/other_load.py), by (host, measurement)."""
 
 
 def marked(figure: Figure, told: Others) -> Figure:

@@ -8,8 +8,10 @@ import json
 import os
 import tempfile
 
-from . import gpus, nccl_log, nccl_ops, nccl_results, nccl_sizes, tool
-from . import report as reporting
+from nodetune.measurements.cuda import gpus
+from nodetune.measurements.host import external_tool
+from nodetune.measurements.host import report as reporting
+from . import nccl_log, nccl_ops, nccl_results, nccl_sizes
 
 TYPES = {"float32": "float", "bfloat16": "bfloat16"}
 ENDING = 2.0
@@ -58,7 +60,7 @@ def known(report):
 
 def _one(program, name, asked, subject, count, report):
     """Run a program `repeats` times over all sizes."""
-    found, help_text = {}, tool.run([program, "-h"], report.left() - ENDING, ok=range(256))
+    found, help_text = {}, external_tool.run([program, "-h"], report.left() - ENDING, ok=range(256))
     with tempfile.TemporaryFile() as log, tempfile.TemporaryFile() as answer:
         os.environ.update(NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS=nccl_log.SUBSYSTEMS, NCCL_DEBUG_FILE=_path(log))
         for low, high, step in ranges(asked["sizes"]):
@@ -68,7 +70,7 @@ def _one(program, name, asked, subject, count, report):
                 command += ["-n", str(asked["iterations"]), "-w", str(asked["warmup"]), "-c", str(int(asked["check"]))]
                 command += ["-d", TYPES[asked["dtype"]]] + (["-J", _path(answer)] if "-J" in help_text else [])
                 answer.truncate(0)
-                printed = tool.run(command, report.left() - ENDING, pass_fds=(log.fileno(), answer.fileno()))
+                printed = external_tool.run(command, report.left() - ENDING, pass_fds=(log.fileno(), answer.fileno()))
                 answer.seek(0)
                 for case, seconds, wrong in read(answer.read().decode("utf-8", "replace"), printed, name):
                     found.setdefault(case, []).append((seconds, wrong))
@@ -113,7 +115,7 @@ def read(answer, printed, name):
     kept = [each for each in found if each[0][0] and (not each[0][1] or name in nccl_ops.IN_PLACE)]
     if not kept:
         raise reporting.MeasurementError(
-            "{}_perf printed no result: {}".format(name, tool.last_line(printed.encode("utf-8")))
+            "{}_perf printed no result: {}".format(name, external_tool.last_line(printed.encode("utf-8")))
         )
     return kept
 

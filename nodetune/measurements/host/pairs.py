@@ -16,8 +16,8 @@ import struct
 import time
 
 from nodetune.onhost import files
+from . import external_tool
 from . import report as reporting
-from . import tool
 
 SIOCGIFADDR = 0x8915
 START_SECONDS = 30.0
@@ -96,7 +96,7 @@ def _ask(report, number, server, at_once, ask):
         report.tell("done {}".format(number))
 
 
-def wait_until_listening(ports, running, name, telling=tool.last_line):
+def wait_until_listening(ports, running, name, telling=external_tool.last_line):
     """Wait until all these TCP ports are served by processes that were started for it. Raise report.MeasurementError."""
     end = time.monotonic() + START_SECONDS
     while not set(ports) <= listening():

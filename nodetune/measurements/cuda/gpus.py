@@ -10,8 +10,9 @@ import threading
 
 from nodetune.onhost import files
 from nodetune.onhost import nvml as onhost
-from . import cuda, cuda_gpu, gpu_other_load, numa
-from . import report as reporting
+from nodetune.measurements.host import gpu_other_load, numa
+from nodetune.measurements.host import report as reporting
+from . import driver_api, driver_gpu
 
 DRIVER_GPUS = "/proc/driver/nvidia/gpus"
 
@@ -23,8 +24,8 @@ def opened(options, report, watched=True):
     names of the wanted GPUs. Raise SkipError if there is no GPU, MeasurementError if a wanted GPU does not exist.
     """
     report.step("loading libcuda")
-    driver = cuda.Driver(options.get("libcuda"))
-    found = _named(cuda_gpu.devices(driver), known(report))
+    driver = driver_api.Driver(options.get("libcuda"))
+    found = _named(driver_gpu.devices(driver), known(report))
     wanted = _wanted(options.get("gpus"), found)
     usable = [gpu for gpu in wanted if not _partitioned(gpu, report)]
     watch = gpu_other_load.Watch([gpu.seen for gpu in usable]) if watched else None
@@ -107,7 +108,7 @@ def _process(pid, used):
             name = file.read().strip()
     except OSError:
         name = "not visible from here"
-    return "process {} ({}{})".format(pid, name, ", " + cuda.in_words(used) if used else "")
+    return "process {} ({}{})".format(pid, name, ", " + driver_api.in_words(used) if used else "")
 
 
 def bdf(text):
@@ -135,7 +136,9 @@ def _wanted(asked, found):
     missing = [name for name in names if name not in by_name]
     if missing:
         text = "{} not found: CUDA sees {}{}"
-        raise reporting.MeasurementError(text.format(", ".join(missing), ", ".join(sorted(by_name)), cuda.visible()))
+        raise reporting.MeasurementError(
+            text.format(", ".join(missing), ", ".join(sorted(by_name)), driver_api.visible())
+        )
     return [by_name[name] for name in names]
 
 
@@ -228,7 +231,9 @@ def fitting(gpu, wanted, buffers, share=0.5):
     size = min(wanted, int(free * share / buffers)) >> 20 << 20
     if size < 16 << 20:
         text = "{}: its memory is in use: {} of {} are free{}"
-        raise reporting.MeasurementError(text.format(gpu.name, cuda.in_words(free), cuda.in_words(total), gpu.users()))
+        raise reporting.MeasurementError(
+            text.format(gpu.name, driver_api.in_words(free), driver_api.in_words(total), gpu.users())
+        )
     return size
 
 

@@ -5,10 +5,8 @@ from one thread, each address from the line before: nothing can be fetched ahead
 order visits each once: next = (5·line + 12345) mod lines.
 """
 
-from . import cuda
-from . import gpu_kernels
-from . import gpus
-from . import report as reporting
+from nodetune.measurements.host import report as reporting
+from . import driver_api, gpu_kernels, gpus
 
 LINE = 256
 """Two lines of the L2 cache, which fetches at most so much at once."""
@@ -136,7 +134,12 @@ class Stream:
         self.function = gpu.module(PTX)["stream"]
 
     def queue(self):
-        arguments = [cuda.POINTER(self.memory), cuda.U64(self.units), cuda.U32(self.rounds), cuda.POINTER(self.sums)]
+        arguments = [
+            driver_api.POINTER(self.memory),
+            driver_api.U64(self.units),
+            driver_api.U32(self.rounds),
+            driver_api.POINTER(self.sums),
+        ]
         self.gpu.launch(self.function, self.blocks, gpu_kernels.THREADS, arguments, self.stream)
 
     def check(self, threads=(0, 77)):
@@ -164,13 +167,18 @@ class Chase:
         self.memory, self.end = gpu.allocate(lines * LINE), gpu.allocate(8)
         self.stream = gpu.stream()
         kernels = gpu_kernels.Kernels(gpu)
-        given = [cuda.POINTER(self.memory), cuda.U64(lines)]
+        given = [driver_api.POINTER(self.memory), driver_api.U64(lines)]
         gpu.launch(gpu.module(PTX)["chain"], kernels.blocks, gpu_kernels.THREADS, given, self.stream)
         self.function = gpu.module(PTX)["chase"]
 
     def queue(self):
         """Queue a sample, which starts where the one before ended: no line is read twice before all were."""
-        given = [cuda.POINTER(self.memory), cuda.U64(self.at), cuda.U32(self.steps), cuda.POINTER(self.end)]
+        given = [
+            driver_api.POINTER(self.memory),
+            driver_api.U64(self.at),
+            driver_api.U32(self.steps),
+            driver_api.POINTER(self.end),
+        ]
         self.gpu.launch(self.function, 1, 1, given, self.stream)
         power = pow(5, self.steps, 4 * self.lines)
         self.at = (power * self.at + 12345 * (power - 1) // 4) % self.lines

@@ -5,9 +5,8 @@ in every word, `bell` writes random bf16 numbers, `bits` random bits under a mas
 THREADS threads.
 """
 
-from . import cuda
-from . import gpus
-from . import report as reporting
+from nodetune.measurements.host import report as reporting
+from . import driver_api, gpus
 
 THREADS = 256
 
@@ -239,11 +238,11 @@ class Kernels:
     def __init__(self, gpu):
         self.gpu = gpu
         self.module = gpu.module(COMMON)
-        self.blocks = gpu.attribute(cuda.MULTIPROCESSORS) * 8
+        self.blocks = gpu.attribute(driver_api.MULTIPROCESSORS) * 8
         self.wrong = gpu.allocate(16)
 
     def _over(self, name, address, size, seed, stream, *more):
-        arguments = [cuda.POINTER(address), cuda.U64(size // 4), cuda.U32(seed)]
+        arguments = [driver_api.POINTER(address), driver_api.U64(size // 4), driver_api.U32(seed)]
         self.gpu.launch(self.module[name], self.blocks, THREADS, arguments + list(more), stream)
 
     def fill(self, address, size, seed, stream=None):
@@ -256,12 +255,12 @@ class Kernels:
 
     def bits(self, address, size, seed, keep, more, stream=None):
         """Write the pattern into `size` bytes, each word reduced to the bits of `keep`, with those of `more` set."""
-        self._over("bits", address, size, seed, stream, cuda.U32(keep), cuda.U32(more))
+        self._over("bits", address, size, seed, stream, driver_api.U32(keep), driver_api.U32(more))
 
     def wrong_words(self, address, size, seed, stream=None):
         """Return (how many words differ from the pattern, the byte offset of the first). Wait for the stream."""
         self.gpu.put(self.wrong, bytes(8) + b"\xff" * 8)
-        self._over("check", address, size, seed, stream, cuda.POINTER(self.wrong))
+        self._over("check", address, size, seed, stream, driver_api.POINTER(self.wrong))
         self.gpu.wait(stream)
         data = self.gpu.fetch(self.wrong, 16)
         return int.from_bytes(data[:8], "little"), int.from_bytes(data[8:], "little") * 4

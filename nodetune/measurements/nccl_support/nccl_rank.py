@@ -4,17 +4,16 @@ The order of a case is that of nccl-tests: check, warm up, all ranks wait for ea
 time until the last one is done is divided by their number. That is one repeat; the mean over all ranks counts. Ranks
 agree on everything through NCCL itself, so that it makes no difference on how many hosts they are.
 
-Messages to the team (nccl_team): lines of JSON [kind, content].
+Messages to the team (process_team): lines of JSON [kind, content].
 """
 
-import json
 import struct
 import time
 
-from nodetune.onhost import files
-
-from . import cuda, cuda_gpu, gpu_other_load, gpus, nccl_api, nccl_data, nccl_log, nccl_ops, nvlink
-from . import report as reporting
+from nodetune.measurements.cuda import driver_api, driver_gpu, gpus, nvlink_bytes
+from nodetune.measurements.host import gpu_other_load
+from nodetune.measurements.host import report as reporting
+from . import nccl_api, nccl_data, nccl_log, nccl_ops
 
 MIN_REPEAT_SECONDS, MAX_REPEAT_SECONDS = 0.002, 0.1
 """Seconds. A repeat has the requested iterations, but more if they are too short and fewer if too long."""
@@ -34,14 +33,8 @@ class Teller:
     """The pipe to the team. Has the members of a report that gpus.opened needs."""
 
     def __init__(self, out):
-        self._out = out
+        self.say, self.step = out.send, out.step
         self.problem = None
-
-    def say(self, kind, content=None):
-        files.write_all(self._out, json.dumps([kind, content]).encode("ascii") + b"\n")
-
-    def step(self, text):
-        self.say("step", text)
 
     def skip(self, reason, subject=None, metric=None):
         self.problem = "{}: {}".format(subject, reason) if subject else reason
@@ -58,7 +51,7 @@ def look_around(options, out):
     tell.step("loading libcuda")
     seen = gpus.known(tell)
     devices = [seen.get(gpus.bdf(gpu.bdf)) or gpus.Seen("GPU{}".format(gpu.device)) for gpu in
-               cuda_gpu.devices(cuda.Driver(options.get("libcuda")))]  # fmt: skip
+               driver_gpu.devices(driver_api.Driver(options.get("libcuda")))]  # fmt: skip
     free = {each.name: each.free_memory() for each in devices if not each.partitioned()}
     names = sorted(free, key=lambda name: int(name[3:]))
     if not names:
@@ -85,7 +78,7 @@ def take_part(job, out, given, make=None):
         return  # the team has ended
     tell.step("ncclCommInitRank")
     rank.join(identity)
-    before = nvlink.sent(rank.gpu.seen) if job.get("links") else {}
+    before = nvlink_bytes.sent(rank.gpu.seen) if job.get("links") else {}
     for number, case in enumerate(job["cases"]):
         tell.step(in_words(case))
         done = rank.case(case)
@@ -94,14 +87,14 @@ def take_part(job, out, given, make=None):
             break
         tell.say("case", dict(done, number=number))
     rank.together()
-    figure = nvlink.least(rank.gpu.seen, before) if before else None
+    figure = nvlink_bytes.least(rank.gpu.seen, before) if before else None
     if figure:
         tell.say("links", [rank.gpu.name, figure])
 
 
 def in_words(case):
     """Return `all_reduce of 1 GiB in place`."""
-    text = "{} of {}".format(case["name"], cuda.in_words(case["size"]))
+    text = "{} of {}".format(case["name"], driver_api.in_words(case["size"]))
     return text + (" in place" if case["in_place"] else "")
 
 
@@ -127,7 +120,7 @@ class Rank:
             raise reporting.MeasurementError(self.tell.problem)
         self.gpu = found[0]
         largest = max(case["size"] for case in self.job["cases"])
-        self.tell.step("allocating twice {}".format(cuda.in_words(largest)))
+        self.tell.step("allocating twice {}".format(driver_api.in_words(largest)))
         self.stream, self.event = self.gpu.stream(), self.gpu.event()
         self.small = self.gpu.allocate(8 * (MAX_AGREED + 1))
         self.sent, self.received = self.gpu.allocate(largest), self.gpu.allocate(largest)
@@ -224,7 +217,7 @@ class Rank:
         query, event = self.gpu.driver.functions["cuEventQuery"], self.event
         self.gpu.record(event, self.stream)
         look = time.monotonic() + QUIET
-        while query(event) == cuda.NOT_READY:
+        while query(event) == driver_api.NOT_READY:
             if time.monotonic() > look:
                 self._raise_trouble()
                 look = time.monotonic() + QUIET

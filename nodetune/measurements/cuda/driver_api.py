@@ -2,20 +2,26 @@
 
 Names and argument types are those of cuda.h; where the library has a versioned symbol, it is called by that name.
 Sizes are bytes, addresses plain integers. An error of the driver is a `CudaError` with the error's name and the current
-operation. Operations on a GPU are in cuda_gpu.
+operation. Operations on a GPU are in driver_gpu.
 """
 
 import ctypes
 import os
 
 from nodetune.onhost.nvml import in_driver_container
-from . import cuda_calls
-from . import report as reporting
+from nodetune.measurements.host import report as reporting
+from . import driver_calls
 
 LIBRARY = "libcuda.so.1"
 
-INT, U32, U64, SIZE, POINTER = cuda_calls.INT, cuda_calls.U32, cuda_calls.U64, cuda_calls.SIZE, cuda_calls.POINTER
-HANDLE, TEXT = cuda_calls.HANDLE, cuda_calls.TEXT
+INT, U32, U64, SIZE, POINTER = (
+    driver_calls.INT,
+    driver_calls.U32,
+    driver_calls.U64,
+    driver_calls.SIZE,
+    driver_calls.POINTER,
+)
+HANDLE, TEXT = driver_calls.HANDLE, driver_calls.TEXT
 
 MULTIPROCESSORS, L2_SIZE, MAJOR = 16, 38, 75
 """Attributes of a device."""
@@ -41,7 +47,7 @@ class Driver:
         os.environ["CUDA_CACHE_DISABLE"] = "1"
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         self.library = load(path)
-        self.functions = {name: self._function(name, types) for name, types in cuda_calls.PROTOTYPES.items()}
+        self.functions = {name: self._function(name, types) for name, types in driver_calls.PROTOTYPES.items()}
         try:
             self.call("starting CUDA", "cuInit", 0)
         except CudaError as problem:
@@ -74,7 +80,7 @@ class Driver:
     def explain(self, code):
         """Return `CUDA_ERROR_OUT_OF_MEMORY (out of memory)`, with a hint if available."""
         text = "{} ({})".format(self._text("cuGetErrorName", code), self._text("cuGetErrorString", code))
-        return text + (": " + cuda_calls.ADVICE[code] if code in cuda_calls.ADVICE else "")
+        return text + (": " + driver_calls.ADVICE[code] if code in driver_calls.ADVICE else "")
 
     def _text(self, function, code):
         answer = TEXT()

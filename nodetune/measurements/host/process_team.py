@@ -1,32 +1,34 @@
-"""The ranks of one host: started, monitored and killed together.
+"""Processes of one host that work together, such as the ranks of NCCL: started, monitored and killed together.
 
-Each rank is a forked process that reports through a pipe. A rank that dies, is stopped or gives up ends the team at
+Each is a worker (nodetune/onhost/worker.py). One that dies, is stopped or gives up ends the team at
 once, with a message with its name, GPU and step; its memory on the GPU is freed with its process.
 """
 
-import json
 import os
 import select
 import signal
 import tempfile
 import time
 
-from nodetune.onhost.worker import die_with
+from nodetune.onhost import worker
+from . import measurement_process
 from . import report as reporting
-from . import worker
 
 LOOK_SECONDS = 0.5
 """Interval between checks of the processes while none of them reports anything."""
 
 MAX_WORDS = 200
-"""Characters of the last line that a dead process wrote to its standard error."""
+"""Characters of the last line that a dead process printed."""
+
+GIVEN = worker.REPORTS + 1
+"""A worker's end of the pipe from which it reads."""
 
 LAST_WORDS_SECONDS = 3.0
 """Seconds that the first error waits for its cause: if one rank dies, the others lose their peer."""
 
 
-class Member:
-    """One process; `name` is for messages. `run(out, given)` is called in it, `given` being a file that yields what `send` wrote."""
+class TeamWorker(worker.Worker):
+    """A worker with a name for messages. `run(out, given)` is called in it: a Reporter, and a file that yields what `send` wrote."""
 
     def __init__(self, name, run):
         self.name = name
@@ -35,16 +37,11 @@ class Member:
         self.ended = False
         self.fault = None
         self.skip = None
-        self._rest = b""
-        own = os.getpid()
-        self.pipe, out = os.pipe()
         given, self._to = os.pipe()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the process)
-        self.pid = os.fork()
-        if self.pid == 0:
-            os.dup2(self._errors.fileno(), 2)  # a library that aborts says there why
-            _live(run, own, out, given, (self.pipe, self._to))
-        os.close(out)
+        worker.Worker.__init__(
+            self, lambda out: _reported(run, out, os.fdopen(GIVEN, "rb")), self._errors.fileno(), [given]
+        )
         os.close(given)
 
     def send(self, text):
@@ -56,11 +53,9 @@ class Member:
 
     def take(self):
         """Read what the member reports as a list of (kind, content). Set `ended`, `fault`, `at`."""
-        data = os.read(self.pipe, 1 << 16)
-        self.ended = not data
-        lines = (self._rest + data).split(b"\n")
-        self._rest = lines.pop()
-        return [each for each in (json.loads(line.decode("ascii")) for line in lines) if not self._own(*each)]
+        messages = worker.Worker.take(self)
+        self.ended = messages is None
+        return [each for each in messages or [] if not self._own(*each)]
 
     def _own(self, kind, content):
         if kind == "step":
@@ -76,10 +71,8 @@ class Member:
         return {"T": "is stopped", "t": "is held by a debugger"}.get(state(self.pid), "")
 
     def kill(self):
-        try:
-            os.kill(self.pid, signal.SIGKILL)
-        except OSError:
-            pass
+        worker.kill(os.killpg, self.pid)
+        worker.kill(os.kill, self.pid)  # it may not have had the time for a session of its own
 
     def how_ended(self):
         """Return `was killed (SIGABRT): free(): invalid pointer` or the like, once it has ended."""
@@ -127,33 +120,16 @@ def _reaped(pid, seconds=2.0):
         time.sleep(0.01)
 
 
-def _live(run, parent, out, given, others):
-    """Run the member in the child, and never return."""
-    try:
-        die_with(parent)
-        for handle in others:
-            os.close(handle)
-        _reported(run, out, os.fdopen(given, "rb"))
-    except BaseException as problem:
-        os.write(2, "{!r}\n".format(problem).encode("utf-8", "backslashreplace"))
-        os._exit(1)
-    os._exit(0)
-
-
 def _reported(run, out, given):
     try:
         run(out, given)
-        say(out, "step", FINISHED)
+        out.step(FINISHED)
     except reporting.SkipError as reason:
-        say(out, "skip", str(reason))
+        out.send("skip", str(reason))
     except reporting.MeasurementError as reason:
-        say(out, "fault", str(reason))
+        out.send("fault", str(reason))
     except Exception as problem:
-        say(out, "fault", worker.where(problem))
-
-
-def say(out, kind, text):
-    os.write(out, json.dumps([kind, text]).encode("ascii") + b"\n")
+        out.send("fault", measurement_process.where(problem))
 
 
 class Team:
@@ -167,7 +143,7 @@ class Team:
         self._trouble = trouble
         self.members = []
         for name, run in runs:
-            self.members.append(Member(name, run))
+            self.members.append(TeamWorker(name, run))
 
     def __enter__(self):
         return self

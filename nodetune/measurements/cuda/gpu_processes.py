@@ -8,8 +8,9 @@ import os
 import time
 import typing
 
-from . import cublaslt, cuda, cuda_gpu, gpu_busy, gpu_kernels, gpus, nccl_team, products
-from . import report as reporting
+from nodetune.measurements.host import process_team
+from nodetune.measurements.host import report as reporting
+from . import cublaslt, driver_api, driver_gpu, gpu_busy, gpu_kernels, gpus, products
 
 SETTLE = 0.25
 """Seconds of each load that do not count: the processes do not begin at the same instant."""
@@ -29,7 +30,7 @@ class Part(typing.NamedTuple):
     def open(self, path):
         """Return the GPU. Raise SkipError or MeasurementError."""
         os.environ["CUDA_VISIBLE_DEVICES"] = self.uuid
-        gpu = cuda_gpu.devices(cuda.Driver(path))[0]
+        gpu = driver_gpu.devices(driver_api.Driver(path))[0]
         gpu.name = self.name
         gpu.open()
         return gpu
@@ -70,9 +71,8 @@ def copy(gpu, options):
 
 def multiply(gpu, options, in_graph=0):
     """Return a load of bf16 products in TFLOP/s; `in_graph`: as many are queued at once, which takes the CPU no time."""
-    n = int(options["n"])
     library = cublaslt.Library(options.get("library"), gpu.driver.version)
-    product = products.Product(gpu, library, products.Shape("bf16", n, n, n, bell=True))
+    product = products.Product(gpu, library, products.square(options))
     product.times(1)()  # cuBLASLt loads its kernels now: not while a graph is recorded
     gpu.wait()
     once = gpu.graph(product.stream, product.times(in_graph)) if in_graph else product.times(1)
@@ -87,7 +87,7 @@ def measured(parts, loads, options, report):
     runs = [(part.name, lambda out, given, part=part: _live(part, loads, options, out, given)) for part in parts]
     seconds, found = float(options.get("seconds", 1.4)), {}
     report.step("starting {} processes".format(len(parts)))
-    with nccl_team.Team(runs) as team:
+    with process_team.Team(runs) as team:
         heard = team.events(time.monotonic() + report.left() - LAST)
         _answers(heard, "ready", range(len(parts)))
         for metric in loads:
@@ -124,17 +124,17 @@ def _answers(heard, wanted, numbers):
 
 
 def _live(part, loads, options, out, given):
-    nccl_team.say(out, "step", "opening the GPU")
+    out.step("opening the GPU")
     gpu = part.open(options.get("libcuda"))
     made = {}
     for metric, make in loads.items():
-        nccl_team.say(out, "step", "preparing " + metric)
+        out.step("preparing " + metric)
         made[metric] = make(gpu, options)
-    nccl_team.say(out, "ready", None)
+    out.send("ready", None)
     for line in iter(given.readline, b"\n"):
         metric, seconds = json.loads(line.decode("ascii"))
-        nccl_team.say(out, "step", metric)
-        nccl_team.say(out, "rates", made[metric].rates(seconds))
+        out.step(metric)
+        out.send("rates", made[metric].rates(seconds))
     for load in made.values():
         load.check()
 

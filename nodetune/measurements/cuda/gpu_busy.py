@@ -2,7 +2,7 @@
 
 import time
 
-from . import report as reporting
+from nodetune.measurements.host import report as reporting
 
 QUEUED = 3
 """Queued pieces of work on a GPU: enough that it never idles, few enough that a killed load ends at once."""

@@ -1,4 +1,4 @@
-"""Power limits and locked clocks of GPUs for the time of a measurement: a kind of setting of temporary.py.
+"""Power limits and locked clocks of GPUs for the time of a measurement: a kind of setting of temporary_settings.py.
 
 A key is `UUID/setting`. NVML does not report which clocks are locked: clocks that nodetune locked (LOCKS) are locked
 again, and anything else is released.
@@ -8,10 +8,10 @@ import json
 import os
 
 from nodetune.onhost import nvml as onhost
+from . import temporary_settings
 from . import report as reporting
-from . import temporary
 
-LOCKS = os.path.join(temporary.FOLDER, "gpu-locks.json")
+LOCKS = os.path.join(temporary_settings.FOLDER, "gpu-locks.json")
 """The file of playbooks/module_utils/nodetune_host/clocks.py."""
 CLOCKS = {
     "locked_clocks": ("nvmlDeviceSetGpuLockedClocks", "nvmlDeviceResetGpuLockedClocks"),
@@ -29,7 +29,7 @@ def held(wanted, found):
     if wanted and (unknown or not found or any(gpu.library is None for gpu in found)):
         raise reporting.MeasurementError("cannot set {} without NVML".format(", ".join(unknown) or "anything"))
     settings = [name for name in SETTINGS if name in wanted]
-    return temporary.held([(KIND, _key(gpu, name), wanted[name]) for gpu in found for name in settings])
+    return temporary_settings.held([(KIND, _key(gpu, name), wanted[name]) for gpu in found for name in settings])
 
 
 def _key(gpu, name):

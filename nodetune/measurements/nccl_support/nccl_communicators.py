@@ -15,8 +15,9 @@ import json
 import os
 import time
 
-from . import cublaslt, gemm, nccl_api, nccl_config, nccl_log, nccl_rank, products
-from . import report as reporting
+from nodetune.measurements.cuda import cublaslt, products
+from nodetune.measurements.host import report as reporting
+from . import nccl_api, nccl_config, nccl_log, nccl_rank
 
 WORK_SECONDS, MAX_CALLS = 0.002, 64
 """The work of a case: as many calls, a power of two, as fit into this time."""
@@ -47,7 +48,7 @@ def take_part(job, out, given):
     if line:  # else the team has ended
         tell.step("making {} communicators".format(count))
         rank.join_all([bytes.fromhex(each) for each in json.loads(line.decode("ascii"))])
-        tell.say("joined")
+        tell.say("joined", None)
     for line in given:
         kind, number, turn = json.loads(line.decode("ascii"))
         if kind == "end":
@@ -65,7 +66,7 @@ class Rank(nccl_rank.Rank):
         if any(case["products"] for case in self.job["cases"]):
             self.tell.step("loading cuBLASLt")
             library = cublaslt.Library(self.job.get("library"), self.gpu.driver.version)
-            self.product = products.Product(self.gpu, library, gemm.Plan(self.job).shape)
+            self.product = products.Product(self.gpu, library, products.square(self.job))
             self.computed = self.gpu.event()
 
     def join_all(self, identities):

@@ -12,10 +12,8 @@ import random
 import struct
 import typing
 
-from . import cublaslt
-from . import gpu_kernels
-from . import gpus
-from . import report as reporting
+from nodetune.measurements.host import report as reporting
+from . import cublaslt, gpu_kernels, gpus
 
 WORKSPACE = 32 << 20
 
@@ -91,6 +89,12 @@ class Shape:
     def words(self):
         """The sides, as in `1024x4096x4096`: inputs, outputs, and what is summed over."""
         return "{}x{}x{}".format(self.n, self.m, self.k)
+
+
+def square(options):
+    """Return the bf16 product of square matrices from a bell curve, with the rows that the options name."""
+    n = int(options.get("n", 8192))
+    return Shape("bf16", n, n, n, bell=True)
 
 
 class Way(typing.NamedTuple):

@@ -8,7 +8,7 @@ import signal
 import time
 
 from nodetune.onhost import one_reader, protocol, worker
-from . import kernel_files
+from . import kernel_files, other_load
 from . import report as reporting
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -111,17 +111,7 @@ def children(parent):
 
     This includes a dead process whose threads still free memory: its CPU time is unknown until then.
     """
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                with open("/proc/{}/stat".format(entry), "rb") as file:
-                    fields = file.read().rpartition(b")")[2].split()
-            except OSError:
-                continue
-            if int(fields[1]) == parent:
-                found.append(int(entry))
-    return found
+    return [pid for pid, each in other_load.processes().items() if each.parent == parent]
 
 
 def _child(group):
@@ -151,9 +141,8 @@ def _given_back(opened):
 
 def _measure(name, options, report):
     try:
-        module = importlib.import_module("." + name, __package__)
         with kernel_files.held(options):
-            module.measure(options, report)
+            module(name).measure(options, report)
     except reporting.SkipError as reason:
         _without(report, "skip", str(reason))
     except reporting.MeasurementError as reason:
@@ -164,6 +153,11 @@ def _measure(name, options, report):
         _without(report, "failed", "the {} measurement failed: {}".format(name, where(problem)))
     if report.gpu_watch:
         report.send("gpus", report.gpu_watch.told())
+
+
+def module(name):
+    """Return the file of a measurement. Raise what its import raises."""
+    return importlib.import_module("nodetune.measurements." + name)
 
 
 def _without(report, kind, reason):

@@ -8,18 +8,20 @@ import contextlib
 import ctypes
 import threading
 
-from . import cuda
-from . import report as reporting
+from nodetune.measurements.host import report as reporting
+from . import driver_api
 
 NON_BLOCKING, PORTABLE, CAPTURE_RELAXED = 1, 1, 2
 
 
 def devices(driver):
     """Return all GPUs that CUDA sees, not yet opened. Raise SkipError if there is none."""
-    count = driver.get("counting the GPUs", "cuDeviceGetCount", cuda.INT)
+    count = driver.get("counting the GPUs", "cuDeviceGetCount", driver_api.INT)
     if not count:
-        raise reporting.SkipError("CUDA sees no GPU here" + cuda.visible())
-    return [Gpu(driver, driver.get("asking for a GPU", "cuDeviceGet", cuda.INT, number)) for number in range(count)]
+        raise reporting.SkipError("CUDA sees no GPU here" + driver_api.visible())
+    return [
+        Gpu(driver, driver.get("asking for a GPU", "cuDeviceGet", driver_api.INT, number)) for number in range(count)
+    ]
 
 
 class Gpu:
@@ -42,11 +44,11 @@ class Gpu:
         return text.value.decode("utf-8", "backslashreplace")
 
     def attribute(self, number):
-        return self.driver.get(self.name, "cuDeviceGetAttribute", cuda.INT, number, self.device)
+        return self.driver.get(self.name, "cuDeviceGetAttribute", driver_api.INT, number, self.device)
 
     def open(self):
         """Make a context, which takes a moment. Raise cuda.CudaError."""
-        self.context = self.get("opening it", "cuDevicePrimaryCtxRetain", cuda.HANDLE, self.device)
+        self.context = self.get("opening it", "cuDevicePrimaryCtxRetain", driver_api.HANDLE, self.device)
 
     def use(self):
         """Make this GPU's context the current one of this thread."""
@@ -69,20 +71,24 @@ class Gpu:
 
     def free_memory(self):
         """Return (free, total) bytes."""
-        free, total = cuda.SIZE(), cuda.SIZE()
+        free, total = driver_api.SIZE(), driver_api.SIZE()
         self.call("asking for its free memory", "cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return free.value, total.value
 
     def allocate(self, size):
         """Allocate memory on the GPU and return its address. Raise CudaError, with the users if memory is exhausted."""
         try:
-            address = self.get("allocating {}".format(cuda.in_words(size)), "cuMemAlloc_v2", cuda.POINTER, size)
-        except cuda.CudaError as problem:
-            if problem.code != cuda.OUT_OF_MEMORY:
+            address = self.get(
+                "allocating {}".format(driver_api.in_words(size)), "cuMemAlloc_v2", driver_api.POINTER, size
+            )
+        except driver_api.CudaError as problem:
+            if problem.code != driver_api.OUT_OF_MEMORY:
                 raise
             free, total = self.free_memory()
-            text = "{}; {} of {} are free{}".format(problem, cuda.in_words(free), cuda.in_words(total), self.users())
-            raise cuda.CudaError(problem.code, text)
+            text = "{}; {} of {} are free{}".format(
+                problem, driver_api.in_words(free), driver_api.in_words(total), self.users()
+            )
+            raise driver_api.CudaError(problem.code, text)
         self._taken.add(address)
         return address
 
@@ -105,22 +111,24 @@ class Gpu:
             yield taken
         finally:
             for address in taken:
-                with contextlib.suppress(cuda.CudaError):  # whatever broke the context was said before
+                with contextlib.suppress(driver_api.CudaError):  # whatever broke the context was said before
                     self.release(address)
 
     def pinned(self, size):
         """Allocate host memory that every GPU can copy from and to directly, and return its address."""
         doing = "pinning {} of host memory (see ulimit -l and the memory limit of this login)".format(
-            cuda.in_words(size)
+            driver_api.in_words(size)
         )
-        return self.get(doing, "cuMemHostAlloc", cuda.HANDLE, size, PORTABLE)
+        return self.get(doing, "cuMemHostAlloc", driver_api.HANDLE, size, PORTABLE)
 
     def unpin(self, address):
         self.call("freeing host memory", "cuMemFreeHost", address)
 
     def put(self, address, data):
         """Write bytes to the GPU's memory; when this returns, all streams see them."""
-        self.call("writing", "cuMemcpyHtoD_v2", address, ctypes.cast(ctypes.c_char_p(data), cuda.HANDLE), len(data))
+        self.call(
+            "writing", "cuMemcpyHtoD_v2", address, ctypes.cast(ctypes.c_char_p(data), driver_api.HANDLE), len(data)
+        )
         self.wait()
 
     def fetch(self, address, size):
@@ -149,10 +157,10 @@ class Gpu:
         self.call(doing, "cuMemcpyPeerAsync", to, other.context, address, self.context, size, stream)
 
     def stream(self):
-        return self.get("making a stream", "cuStreamCreate", cuda.HANDLE, NON_BLOCKING)
+        return self.get("making a stream", "cuStreamCreate", driver_api.HANDLE, NON_BLOCKING)
 
     def event(self):
-        return self.get("making an event", "cuEventCreate", cuda.HANDLE, 0)
+        return self.get("making an event", "cuEventCreate", driver_api.HANDLE, 0)
 
     def record(self, event, stream):
         self.call("recording an event", "cuEventRecord", event, stream)
@@ -172,8 +180,8 @@ class Gpu:
         """Return whether the work before an event is done. Raise cuda.CudaError if it failed."""
         try:
             self.call("working", "cuEventQuery", event)
-        except cuda.CudaError as problem:
-            if problem.code == cuda.NOT_READY:
+        except driver_api.CudaError as problem:
+            if problem.code == driver_api.NOT_READY:
                 return False
             raise
         return True
@@ -188,9 +196,9 @@ class Gpu:
         try:
             queue()
         finally:
-            recorded = cuda.HANDLE()
+            recorded = driver_api.HANDLE()
             self.call("recording a graph", "cuStreamEndCapture", stream, ctypes.byref(recorded))
-        made = self.get("making a graph", "cuGraphInstantiate_v2", cuda.HANDLE, recorded, None, None, 0)
+        made = self.get("making a graph", "cuGraphInstantiate_v2", driver_api.HANDLE, recorded, None, None, 0)
         return lambda: self.call("starting a graph", "cuGraphLaunch", made, stream)
 
     def module(self, text):
@@ -209,14 +217,14 @@ class Gpu:
 
     def reaches(self, other):
         """Return whether this GPU can use the other's memory directly."""
-        return bool(self.driver.get(self.name, "cuDeviceCanAccessPeer", cuda.INT, self.device, other.device))
+        return bool(self.driver.get(self.name, "cuDeviceCanAccessPeer", driver_api.INT, self.device, other.device))
 
     def enable(self, other):
         """Let this GPU use the other's memory directly. Raise cuda.CudaError."""
         try:
             self.call("enabling access to {}".format(other.name), "cuCtxEnablePeerAccess", other.context, 0)
-        except cuda.CudaError as problem:
-            if problem.code != cuda.PEER_ALREADY_ENABLED:
+        except driver_api.CudaError as problem:
+            if problem.code != driver_api.PEER_ALREADY_ENABLED:
                 raise
 
 
@@ -229,10 +237,10 @@ class Module:
 
     def __init__(self, gpu, text):
         self._gpu, self._functions = gpu, {}
-        self._handle = gpu.get("compiling kernels", "cuModuleLoadData", cuda.HANDLE, text.encode("ascii"))
+        self._handle = gpu.get("compiling kernels", "cuModuleLoadData", driver_api.HANDLE, text.encode("ascii"))
 
     def __getitem__(self, name):
         if name not in self._functions:
-            arguments = (cuda.HANDLE, self._handle, name.encode("ascii"))
+            arguments = (driver_api.HANDLE, self._handle, name.encode("ascii"))
             self._functions[name] = self._gpu.get("finding the kernel " + name, "cuModuleGetFunction", *arguments)
         return self._functions[name]

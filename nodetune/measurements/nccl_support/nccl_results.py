@@ -2,7 +2,8 @@
 
 import statistics
 
-from . import cuda, gpus, nccl_log, nccl_ops
+from nodetune.measurements.cuda import driver_api, gpus
+from . import nccl_log, nccl_ops
 
 QUIET_SETTINGS = ("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE", "NCCL_HOSTID")
 """Settings that move no data."""
@@ -43,7 +44,7 @@ class Results:
         job = self._jobs[member]
         text = "{}: {} words of {}{} on rank {} ({})"
         place = " in place" if case["in_place"] else ""
-        words = text.format(gpus.WRONG, count, cuda.in_words(case["size"]), place, job["rank"], job["gpu"])
+        words = text.format(gpus.WRONG, count, driver_api.in_words(case["size"]), place, job["rank"], job["gpu"])
         self._report.failed(words, self._subject, case["name"])
 
 

@@ -5,8 +5,8 @@ Names, argument types and numbers are those of cublasLt.h.
 
 import ctypes
 
-from . import libs
-from . import report as reporting
+from nodetune.measurements.host import report as reporting
+from . import cuda_libraries
 
 NAMES = ("libcublasLt.so.13", "libcublasLt.so.12")
 WHEELS = ("nvidia/cu13/lib", "nvidia/cublas/lib")
@@ -89,14 +89,14 @@ def _load(path, driver_version):
     """Load the library. Skip versions newer than the driver: CUDA 13 needs a driver of CUDA 13."""
     names = [name for name in NAMES if int(name.rpartition(".")[2]) <= driver_version // 1000]
     problems = []
-    for each in [path] if path else libs.found(names, WHEELS):
+    for each in [path] if path else cuda_libraries.found(names, WHEELS):
         try:
-            return libs.load(each), each
+            return cuda_libraries.load(each), each
         except OSError as problem:
             problems.append(str(problem))
     if path:
         raise reporting.MeasurementError("{} cannot be loaded: {}".format(path, problems[0]))
-    if any(libs.distrust(each) for each in libs.found(names, WHEELS)):
+    if any(cuda_libraries.distrust(each) for each in cuda_libraries.found(names, WHEELS)):
         raise reporting.MeasurementError("cuBLASLt cannot be loaded: {}".format("; ".join(problems)))
     text = "no cuBLASLt ({}) on this host: it comes with CUDA (libcublas-13-0, libcublas-12-…) or PyTorch, or give its path"
     raise reporting.SkipError(text.format(" or ".join(names)))

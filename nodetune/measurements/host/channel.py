@@ -1,14 +1,16 @@
 """A host's end of the connection to its controller (nodetune/onhost/protocol.py defines its content)."""
 
 import os
-import sys
 import time
 
 from nodetune.onhost import protocol
-from . import main
 
 DRAIN_SECONDS = 20.0
 MAX_WAITING = 16 << 20
+
+
+class StoppedError(Exception):
+    """The controller is gone."""
 
 
 class Channel:
@@ -26,21 +28,21 @@ class Channel:
         self._waiting += protocol.encode_event(event, self._nonce)
         self._write()
         if len(self._waiting) > MAX_WAITING:
-            raise main.StoppedError("the controller reads nothing")
+            raise StoppedError("the controller reads nothing")
 
     def handles(self):
         """Return (handles to wait for input, handles to wait for space)."""
         return [self._source], [self._sink] if self._waiting else []
 
     def served(self, readable, writable):
-        """Transfer what is ready. Return what was received; raise main.StoppedError."""
+        """Transfer what is ready. Return what was received; raise StoppedError."""
         if self._sink in writable:
             self._write()
         if self._source not in readable:
             return []
         data = os.read(self._source, 1 << 16)
         if not data:
-            raise main.StoppedError("the connection has ended")
+            raise StoppedError("the connection has ended")
         return self._decoder.feed(data)
 
     def drain(self):
@@ -57,15 +59,4 @@ class Channel:
         except BlockingIOError:
             pass
         except OSError:
-            raise main.StoppedError("the connection has ended")
-
-
-def emit(plan, nonce):
-    """Run a plan with events on standard output, until everything is done or standard input ends."""
-    sys.stdout.flush()
-    try:
-        channel = Channel(nonce)
-        main.Supervisor(plan, channel).run()
-        channel.drain()
-    except (main.Gone, protocol.LineError):
-        os._exit(1)
+            raise StoppedError("the connection has ended")

@@ -8,8 +8,8 @@ import ctypes
 import glob
 import os
 
-from . import libs
-from . import report as reporting
+from nodetune.measurements.cuda import cuda_libraries
+from nodetune.measurements.host import report as reporting
 
 LIBRARY = "libnccl.so.2"
 INT, SIZE, HANDLE, TEXT = ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_char_p
@@ -139,12 +139,12 @@ def load(path=None):
     problems = []
     for each in [_file(path)] if path else candidates():
         try:
-            handle = libs.load(each)
+            handle = cuda_libraries.load(each)
         except OSError as problem:
             problems.append(str(problem))
             continue
         return Library(handle, _mapped() or each)
-    if path or len(problems) > 1 or libs.distrust(LIBRARY):
+    if path or len(problems) > 1 or cuda_libraries.distrust(LIBRARY):
         raise reporting.MeasurementError("NCCL cannot be loaded: {}".format("; ".join(problems)))
     advice = (
         "looked for in the linker's and CUDA's folders and in wheels of Pythons under /usr, /opt and the home folder, not in "
@@ -160,7 +160,7 @@ def _file(path):
 
 def candidates():
     """Return the library's name for the linker, then files of that name on this host."""
-    return libs.found((LIBRARY,), WHEELS) + [
+    return cuda_libraries.found((LIBRARY,), WHEELS) + [
         path for folder in FOLDERS for path in sorted(glob.glob(os.path.join(folder, LIBRARY)))
     ]
 

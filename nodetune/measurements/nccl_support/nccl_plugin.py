@@ -8,8 +8,8 @@ import ctypes
 import os
 import tempfile
 
-from . import report as reporting
-from . import tool
+from nodetune.measurements.host import external_tool
+from nodetune.measurements.host import report as reporting
 
 ROWS = "TUNER_ROWS"
 SECONDS = 60.0
@@ -29,12 +29,12 @@ def with_variables(settings, source, report):
 
 def built(source):
     """Return a path of the library that holds as long as this process and those forked from it."""
-    compiler = tool.find("gcc") or tool.need("cc", "gcc")
+    compiler = external_tool.find("gcc") or external_tool.need("cc", "gcc")
     with tempfile.TemporaryDirectory(prefix="nodetune-") as folder:
         code, library = os.path.join(folder, "tuner.c"), os.path.join(folder, "tuner.so")
         with open(code, "w", encoding="utf-8") as file:
             file.write(source)
-        tool.run([compiler, *FLAGS, "-o", library, code], SECONDS)
+        external_tool.run([compiler, *FLAGS, "-o", library, code], SECONDS)
         KEPT.append(open(library, "rb"))  # noqa: SIM115  (it stays open on purpose)
     path = _path(KEPT[-1])
     try:

@@ -1,14 +1,14 @@
 """Kernel files that a tuning may write temporarily: sysctls and values of disks' queues in ALLOWED.
 
-A kind of setting of temporary.py: a key is a path, a value the text to write. Any measurement accepts them in its
+A kind of setting of temporary_settings.py: a key is a path, a value the text to write. Any measurement accepts them in its
 option `hold` ({path: text}), only with the option `allow_settings`.
 """
 
 import os
 import re
 
+from . import temporary_settings
 from . import report as reporting
-from . import temporary
 
 NAME = r"[A-Za-z0-9_][A-Za-z0-9_.@:!-]*"
 ALLOWED = re.compile(
@@ -31,7 +31,7 @@ def held(options):
     wanted = options.get("hold") or {}
     if wanted and options.get("allow_settings") is not True:
         raise reporting.MeasurementError("settings of a host are changed only with --allow-settings")
-    return temporary.held([(KIND, path, text) for path, text in wanted.items()])
+    return temporary_settings.held([(KIND, path, text) for path, text in wanted.items()])
 
 
 def start():

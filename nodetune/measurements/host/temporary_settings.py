@@ -10,7 +10,6 @@ the host rejects it. Keys are text.
 """
 
 import contextlib
-import ctypes
 import fcntl
 import importlib
 import json
@@ -25,7 +24,6 @@ RECORD = os.path.join(FOLDER, "trial.json")
 TURN = os.path.join(FOLDER, "trial.turn")
 KINDS = ("kernel_files", "gpu_settings")
 RESTORE_SECONDS = 60.0
-PR_SET_PDEATHSIG = 1
 IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 
 
@@ -160,7 +158,7 @@ def _guardian():
 
 def _outlive():
     """Outlive the process that forked this one and the signals that end it."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0)
+    worker.prctl(worker.PR_SET_PDEATHSIG, 0)
     os.setsid()
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)

@@ -3,7 +3,8 @@
 A buffer should contain a repeated tile of PERIOD 32-bit words, starting at some phase.
 """
 
-from . import cuda, gpu_kernels, nccl_ops
+from nodetune.measurements.cuda import driver_api, gpu_kernels
+from . import nccl_ops
 
 TILED = """
     ld.param.u64 %d7, [tile];
@@ -39,7 +40,7 @@ class Data:
     def __init__(self, gpu, kind, ranks):
         self.gpu, self.kind, self.ranks = gpu, kind, ranks
         self.module = gpu.module(KERNELS)
-        self.blocks = gpu.attribute(cuda.MULTIPROCESSORS) * 8
+        self.blocks = gpu.attribute(driver_api.MULTIPROCESSORS) * 8
         self.wrong_words = gpu.allocate(8)
         self.limit = nccl_ops.top(kind, ranks)
         self._tiles = {}
@@ -58,8 +59,8 @@ class Data:
         return int.from_bytes(self.gpu.fetch(self.wrong_words, 8), "little")
 
     def _over(self, name, address, size, whose, phase):
-        arguments = [cuda.POINTER(address), cuda.U64(nccl_ops.words(size)), cuda.U32(phase)]
-        arguments += [cuda.POINTER(self._tile(whose)), cuda.POINTER(self.wrong_words)]
+        arguments = [driver_api.POINTER(address), driver_api.U64(nccl_ops.words(size)), driver_api.U32(phase)]
+        arguments += [driver_api.POINTER(self._tile(whose)), driver_api.POINTER(self.wrong_words)]
         self.gpu.launch(self.module[name], self.blocks, gpu_kernels.THREADS, arguments, None)
 
     def _tile(self, whose):

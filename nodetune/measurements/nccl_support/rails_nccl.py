@@ -2,9 +2,10 @@
 
 import time
 
-from . import nccl, nccl_ops, nccl_rank, nccl_team
-from . import gpus as gpu_names
-from . import report as reporting
+from nodetune.measurements.cuda import gpus as gpu_names
+from nodetune.measurements.host import process_team
+from nodetune.measurements.host import report as reporting
+from . import nccl_cases, nccl_ops, nccl_rank, nccl_run
 
 SIZE = 268435456  # 256 MiB
 READY = "rails ready"
@@ -24,17 +25,17 @@ def options_of(options):
 
 def run(asked, report):
     """Measure, and record one figure for each rail, on the first host. Raise SkipError or MeasurementError."""
-    here = nccl.look_around(asked, report)
+    here = nccl_run.look_around(asked, report)
     report.send("gpus", here["others"])
-    chosen = nccl.chosen_gpus(asked.get("gpus"), here["gpus"])
-    places = nccl.meet({"gpus": len(chosen), "nccl": here["nccl"], "free": 0}, report)
+    chosen = nccl_run.chosen_gpus(asked.get("gpus"), here["gpus"])
+    places = nccl_run.meet({"gpus": len(chosen), "nccl": here["nccl"], "free": 0}, report)
     counts = sorted({place["gpus"] for place in places})
     if len(counts) > 1:
         raise reporting.MeasurementError("the hosts have {} GPUs: rails need the same number".format(_either(counts)))
     ranks = len(report.hosts)
-    cases = list(nccl.planned(asked, ranks))
+    cases = list(nccl_cases.planned(asked, ranks))
     end = time.monotonic() + report.left()
-    job = dict(asked, rank=report.self, ranks=ranks, cases=cases, until=end - nccl.RESERVE)
+    job = dict(asked, rank=report.self, ranks=ranks, cases=cases, until=end - nccl_run.RESERVE)
     members = [
         (
             "rail {} on {}".format(rail, gpu),
@@ -43,8 +44,8 @@ def run(asked, report):
         for rail, gpu in enumerate(chosen)
     ]
     report.step("starting {} rails".format(len(members)))
-    with nccl_team.Team(members, nccl.Others(report).check) as team:
-        for rail, content in _cases(team, end - nccl.LAST, report):
+    with process_team.Team(members, nccl_run.Others(report).check) as team:
+        for rail, content in _cases(team, end - nccl_run.LAST, report):
             _tell(rail, cases[content["number"]], content, ranks, report)
 
 
@@ -66,7 +67,7 @@ def _cases(team, until, report):
             yield rail, content
         elif kind == "out of time":
             raise reporting.MeasurementError("not finished in time; rail {} had no time for a case".format(rail))
-    report.tell(nccl.DONE, True)
+    report.tell(nccl_run.DONE, True)
 
 
 def _hand_around(identities, team, report):
@@ -74,7 +75,7 @@ def _hand_around(identities, team, report):
     report.step("waiting for the rails of the other hosts")
     own = [identities[rail] for rail in range(len(team.members))]
     report.tell(READY, own)
-    heard = report.hear_all(READY, report.left() - nccl.PATIENT)
+    heard = report.hear_all(READY, report.left() - nccl_run.PATIENT)
     for member, identity in zip(team.members, own if report.self == 0 else heard[0]):
         member.send(identity)
 
