@@ -7,8 +7,10 @@ import random
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
-from nodetune.foundation import stats
-from nodetune.tune import confirm, resolution, space
+from nodetune.statistics import thresholds
+from nodetune.statistics.distributions import half_width
+from nodetune.statistics.outliers import robust
+from nodetune.tune import confirm, space
 from nodetune.tune.model import DEFAULT, Bench, Case, Setting, objective
 from nodetune.tune.trials import BudgetError, Trials
 
@@ -16,17 +18,10 @@ PHASE = "screening"
 MAX_SURVIVORS = 3
 """Number of settings that is not halved further but measured for the remaining rounds."""
 
-MIN_RUNS_FOR_NOISE = 12
-"""Number of gains from which a case's noise is known: of fewer, one can be far off by chance."""
-
-EQUAL = 0.005
-"""Settings whose gains differ by less, or by less than a standard error, are equally good: the simplest is used."""
 
 MAX_SIMPLER = 3
 """Number of simpler settings that are compared with the best again."""
 
-SURELY = 3.0
-"""Standard errors."""
 
 MAX_TO_EXCLUDE = 6
 """Number of rounds that exclude gains and resolve cases where nothing looks better: less than a confirmation, which could not do more."""
@@ -80,8 +75,8 @@ class Screening:
         """Return the arms that may gain enough, after rounds that exclude a gain or resolve the cases, where none looks good."""
         open_ = self.open(arms)
         for _ in range(MAX_TO_EXCLUDE):
-            fits = self._trials.left >= 2 * confirm.LOOKS[0][0] * self._trials.seconds
-            if fits and any(self.score(each) > confirm.MIN_GAIN for each in open_):
+            fits = self._trials.left >= 2 * thresholds.LOOKS[0][0] * self._trials.seconds
+            if fits and any(self.score(each) > thresholds.MIN_GAIN for each in open_):
                 break
             best = open_ or (self._ranked(arms or list(self.seen))[:MAX_SURVIVORS] if self._unresolved else [])
             if not best or not self._round(best, reserve=0, cases=self._counting):
@@ -93,7 +88,7 @@ class Screening:
     def _unresolved(self) -> bool:
         """Whether differences that matter may be unseen in a case that counts."""
         found = self.resolved()
-        return any(found.get(case.id, math.inf) > confirm.RESOLVED for case in self._counting)
+        return any(found.get(case.id, math.inf) > thresholds.RESOLVED for case in self._counting)
 
     @property
     def _counting(self) -> list[Case]:
@@ -103,7 +98,7 @@ class Screening:
     def open(self, arms: Iterable[Setting]) -> list[Setting]:
         """Return the arms whose gain is not excluded: neither by the interval of their blocks nor by harm."""
         kept = [each for each in arms if each not in self._trials.dropped and not self._harms(each)]
-        return [each for each in kept if self._high(each) > confirm.MIN_GAIN]
+        return [each for each in kept if self._high(each) > thresholds.MIN_GAIN]
 
     @property
     def tried(self) -> bool:
@@ -115,7 +110,7 @@ class Screening:
         """Return the largest gain of the objective that the blocks of a setting allow."""
         mine = [self._objective(gains) for gains in self.seen[setting]]
         several = [[self._objective(gains) for gains in seen] for seen in self.seen.values()]
-        return statistics.fmean(mine) + resolution.half_width(several, len(mine))
+        return statistics.fmean(mine) + half_width(several, len(mine))
 
     def resolved(self) -> dict[str, float]:
         """Return the resolution of each case that counts, for the settings measured most, as far as it is known."""
@@ -123,7 +118,7 @@ class Screening:
         for case in self._counting:
             several = [self._of_case(each, case.id) for each in self.seen]
             most = max(map(len, several), default=0)
-            found[case.id] = resolution.half_width(several, most, resolution.SHARED)
+            found[case.id] = half_width(several, most, thresholds.SHARED_DEFAULT)
         return {case: each for case, each in found.items() if math.isfinite(each)}
 
     def gains(self) -> dict[Setting, dict[str, float]]:
@@ -134,14 +129,14 @@ class Screening:
         }
 
     def _may_gain(self, setting: Setting) -> bool:
-        return self.score(setting) + SURELY * self._error(setting) > confirm.MIN_GAIN
+        return self.score(setting) + thresholds.SURE_ERRORS * self._error(setting) > thresholds.MIN_GAIN
 
     def _simplest_first(self, ranking: Sequence[Setting]) -> list[Setting]:
         """Return the settings better than the default; of those as good as the best, the simplest first."""
         ranking = [setting for setting in ranking if self.score(setting) > 0]
         if not ranking:
             return []
-        least = self.score(ranking[0]) - max(EQUAL, self._error(ranking[0]))
+        least = self.score(ranking[0]) - max(thresholds.EQUAL_GAIN, self._error(ranking[0]))
         equal = [each for each in ranking if self.score(each) > least]
         simple = sorted(equal, key=lambda setting: space.simplicity(self._trials.bench, setting))
         return [*simple, *(each for each in ranking if each not in equal)]
@@ -153,7 +148,8 @@ class Screening:
             each
             for each in self._ranked(list(self.seen))
             if space.is_simpler(bench, each, best)
-            and self.score(each) > self.score(best) - max(EQUAL, SURELY * self._error(each))
+            and self.score(each)
+            > self.score(best) - max(thresholds.EQUAL_GAIN, thresholds.SURE_ERRORS * self._error(each))
         ]
         return sorted(known, key=lambda setting: space.simplicity(bench, setting))[:MAX_SIMPLER]
 
@@ -167,7 +163,7 @@ class Screening:
             middle = self.score(each)
             apart += [self._objective(gains) - middle for gains in seen] if len(seen) > 1 else []
         apart = apart or [self.score(each) for each in self.seen]
-        _, noise = stats.robust(apart)
+        _, noise = robust(apart)
         return noise / math.sqrt(len(self.seen[setting]))
 
     def score(self, setting: Setting) -> float:
@@ -179,7 +175,7 @@ class Screening:
         return [words for words in (self._best_harmful(accepted), self._best_elsewhere(accepted)) if words]
 
     def _best_harmful(self, accepted: Setting) -> str:
-        least = self.score(accepted) + EQUAL if accepted in self.seen else confirm.MIN_GAIN
+        least = self.score(accepted) + thresholds.EQUAL_GAIN if accepted in self.seen else thresholds.MIN_GAIN
         kept = [each for each in self.seen if each not in self._trials.dropped and self._harms(each)]
         ranking = self._simplest_first(sorted(kept, key=self.score, reverse=True))
         if not ranking or self.score(ranking[0]) < least:
@@ -197,7 +193,7 @@ class Screening:
             return statistics.fmean(self._median(setting, case) for case in watched)
 
         best = max(self.seen, key=gain, default=None) if watched else None
-        if best is None or best == accepted or gain(best) < confirm.MIN_GAIN:
+        if best is None or best == accepted or gain(best) < thresholds.MIN_GAIN:
             return ""
         cases = self._trials.cases
         worse = [case for case in cases if self._surely(case.id, best) < -case.most_loss]
@@ -236,11 +232,13 @@ class Screening:
 
     def _may_win(self, ranking: Sequence[Setting]) -> list[Setting]:
         """Return the arms that may gain enough and are not surely behind the best; without a noise to go by, all of them."""
-        if sum(map(len, self.seen.values())) < MIN_RUNS_FOR_NOISE or not ranking:
+        if sum(map(len, self.seen.values())) < thresholds.MIN_GAINS_FOR_NOISE or not ranking:
             return list(ranking)
-        best = self.score(ranking[0]) - SURELY * self._error(ranking[0])
+        best = self.score(ranking[0]) - thresholds.SURE_ERRORS * self._error(ranking[0])
         return [
-            each for each in ranking if self._may_gain(each) and self.score(each) + SURELY * self._error(each) >= best
+            each
+            for each in ranking
+            if self._may_gain(each) and self.score(each) + thresholds.SURE_ERRORS * self._error(each) >= best
         ]
 
     def _raced(self, arms: Sequence[Setting]) -> bool:
@@ -282,7 +280,7 @@ class Screening:
 
     def _harms(self, setting: Setting) -> bool:
         """Return whether a setting certainly makes a case worse than allowed: confirmation would refuse it."""
-        if sum(map(len, self.seen.values())) < MIN_RUNS_FOR_NOISE:
+        if sum(map(len, self.seen.values())) < thresholds.MIN_GAINS_FOR_NOISE:
             return False  # the confirmation says it
         return bool(self._harmed(setting))
 
@@ -292,6 +290,6 @@ class Screening:
 
     def _surely(self, case: str, setting: Setting) -> float:
         """Return the best plausible gain of a case: most settings have no effect, so their spread is the noise."""
-        _, noise = stats.robust([value for each in self.seen for value in self._of_case(each, case)])
+        _, noise = robust([value for each in self.seen for value in self._of_case(each, case)])
         mine = self._of_case(setting, case)
-        return statistics.median(mine) + SURELY * noise / math.sqrt(len(mine))
+        return statistics.median(mine) + thresholds.SURE_ERRORS * noise / math.sqrt(len(mine))

@@ -41,6 +41,7 @@ LAYERS = [
     {"hosts"},
     {"data"},
     {"api"},
+    {"statistics"},
     {"foundation"},
 ]
 PAYLOADS = {"onhost": (), "probe": ("nodetune.onhost",), "measurements": ("nodetune.onhost", "nodetune.measurements")}

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.foundation import file_io, paths, text
+from nodetune.statistics.thresholds import MIN_GAIN
 from nodetune.tune.benches.nccl_space import FUNCTIONS, Survey
-from nodetune.tune.confirm import MIN_GAIN
 from nodetune.tune.model import DEFAULT, Setting, Trial
 
 SOURCE, LIBRARY, ROWS, INSTALL = "nodetune_tuner.c", "libnodetune-tuner.so", "nccl_tuner.csv", "INSTALL.txt"

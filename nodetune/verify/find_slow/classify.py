@@ -9,26 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp
 
-from nodetune.verify.find_slow.judge import CLEAR, QUICK, Judge, Judgement, Pair, threshold
-from nodetune.verify.find_slow.likelihood import BAD, DEEP, SMALLEST, Chances, evidence, level, middle, spread, unsure
+from nodetune.statistics import thresholds
+from nodetune.statistics.likelihood import BAD, Chances, evidence, level, middle, spread, unsure
+from nodetune.verify.find_slow.judge import Judge, Judgement, Pair, threshold
 from nodetune.verify.find_slow.model import LINK, NODE, PATH, RAIL, UPLINK, Fleet, Part, Run
 
 Ends = tuple[int, ...]
-
-DOUBT = -1.0
-"""A node whose odds are above this is tried again."""
-
-PROVEN = 2 * CLEAR
-"""A path is blamed for a small loss only if the odds of its ends are at or below this."""
-
-MIN_OF_MANY = 1.25
-"""Factor for the noise of the worst rail: the least of eight has a tail."""
-
-FEW_DOMAINS = 4
-"""With no more domains, runs across have no level of their own: one slow domain would be in most of them."""
-
-SHORT_UPLINKS = 0.05
-"""Runs under load that are this much below near ones: uplinks are oversubscribed, and load hides a slow link."""
 
 
 @dataclass
@@ -82,7 +68,7 @@ def conclude(
     found.clear -= found.nodes()
     ends = {end for part in found.doubtful(PATH) for end in part.at} - found.proven
     for node, odds in enumerate(found.odds):
-        if (odds > DOUBT or node in ends) and node not in found.nodes():
+        if (odds > thresholds.DOUBT_ODDS or node in ends) and node not in found.nodes():
             found.doubts[Part(NODE, (node,))] = odds
     return found
 
@@ -105,9 +91,9 @@ class _Reading:
         self, fleet: Fleet, runs: Sequence[Run], figures: Sequence[float], whole: bool, found: Conclusions
     ) -> None:
         self._fleet, self._runs, self._whole, self._found = fleet, runs, whole, found
-        self._shows = [True] * len(runs) if whole else [figure >= DEEP for figure in found.figures]
-        self._few_domains = max(fleet.domains) + 1 <= FEW_DOMAINS
-        self._wider = 1.0 if whole else MIN_OF_MANY
+        self._shows = [True] * len(runs) if whole else [figure >= thresholds.DEEP_FALL for figure in found.figures]
+        self._few_domains = max(fleet.domains) + 1 <= thresholds.FEW_DOMAINS
+        self._wider = 1.0 if whole else thresholds.WORST_RAIL_NOISE
         self._tests = 2 * len(fleet.nodes)
         self._level = self._levels(figures)
         self._figures = [each - self._level[self._like(run)] for run, each in zip(runs, figures, strict=True)]
@@ -159,8 +145,8 @@ class _Reading:
 
     def _keep(self, judged: Judgement) -> None:
         self._found.odds = [max(*both) for both in zip(self._found.odds, judged.odds, strict=True)]
-        self._found.clear &= {node for node, odds in enumerate(judged.odds) if odds <= CLEAR}
-        self._found.proven &= {node for node, odds in enumerate(judged.odds) if odds <= PROVEN}
+        self._found.clear &= {node for node, odds in enumerate(judged.odds) if odds <= thresholds.CLEAR_ODDS}
+        self._found.proven &= {node for node, odds in enumerate(judged.odds) if odds <= thresholds.PROVEN_ODDS}
         if self._whole:
             self._found.level, self._found.noise, self._found.falls = self._level["near"], judged.noise, judged.falls
             self._found.figures = self._figures
@@ -172,7 +158,7 @@ class _Reading:
 
     def _is_quiet(self, run: Run, domains: Sequence[float]) -> bool:
         """Return whether a run across says something about its link: no uplink is short. `domains`: their odds."""
-        unloaded = not run.loaded or self._level["loaded"] > self._level["near"] - SHORT_UPLINKS
+        unloaded = not run.loaded or self._level["loaded"] > self._level["near"] - thresholds.SHORT_UPLINKS
         return not run.near and unloaded and all(domains[end] <= 0 for end in self._ends(run))
 
     def _pairs(self, wanted: Sequence[bool]) -> list[Pair]:
@@ -195,7 +181,9 @@ class _Reading:
         named = judge.named(self._tests, least=self._unsure(judge.noise, "loaded"))
         self._found.named |= {Part(UPLINK, (number,)): above for number, above in named.items()}
         self._found.doubts |= {
-            Part(UPLINK, (number,)): each for number, each in enumerate(odds) if each > DOUBT and number not in named
+            Part(UPLINK, (number,)): each
+            for number, each in enumerate(odds)
+            if each > thresholds.DOUBT_ODDS and number not in named
         }
         return odds
 
@@ -205,12 +193,12 @@ class _Reading:
         low: dict[Ends, set[Ends]] = {}
         hidden = -self._unsure(judged.noise, "loaded")
         for run, figure, well in zip(self._runs, self._figures, fair, strict=True):
-            open_ = run.loaded and self._few_domains and hidden < figure < QUICK
+            open_ = run.loaded and self._few_domains and hidden < figure < thresholds.QUICK
             if well and self._is_quiet(run, domains) and not open_:
                 across.setdefault(self._ends(run), []).append(figure)
-                low.setdefault(self._ends(run), set()).update([run.nodes] if figure < QUICK else [])
+                low.setdefault(self._ends(run), set()).update([run.nodes] if figure < thresholds.QUICK else [])
         several = {ends for ends, pairs in low.items() if len(pairs) > 1}  # of one pair alone, it is that path
-        sure = several if self._whole else {ends for ends in several if middle(across[ends]) < DEEP}
+        sure = several if self._whole else {ends for ends in several if middle(across[ends]) < thresholds.DEEP_FALL}
         return self._blame(LINK, across, sure, judged)
 
     def _paths(self, fair: Sequence[bool], links: set[Ends], judged: Judgement) -> None:
@@ -225,7 +213,7 @@ class _Reading:
         sure = {
             ends
             for ends, figures in paths.items()  # a deep fall needs less of its ends; a shallow one of a rail is its end's
-            if (middle(figures) < DEEP and min(second[end] for end in ends) > -SMALLEST)
+            if (middle(figures) < thresholds.DEEP_FALL and min(second[end] for end in ends) > -thresholds.SMALLEST_LOSS)
             or (self._whole and set(ends) <= self._found.proven)
             if all(fell[end] <= set(ends) for end in ends)
         }
@@ -236,7 +224,7 @@ class _Reading:
         fell: list[set[int]] = [set() for _ in self._fleet.nodes]
         for run, figure in zip(self._runs, self._figures, strict=True):
             for node, other in (run.nodes, run.nodes[::-1]):
-                if run.near and figure < DEEP and judged.odds[other] <= 0:
+                if run.near and figure < thresholds.DEEP_FALL and judged.odds[other] <= 0:
                     fell[node].add(other)
         return fell
 

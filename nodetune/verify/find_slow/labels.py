@@ -7,16 +7,14 @@ from collections.abc import Iterable, Sequence
 from math import exp
 
 from nodetune.foundation import nodeset, text
+from nodetune.statistics.thresholds import BIMODAL_SHARE, SLOW_PART_CHANCE
 from nodetune.verify.find_slow.culprits import SLOW, WELL
-from nodetune.verify.find_slow.judge import ALPHA
 from nodetune.verify.find_slow.model import GPU, HANG, LINK, NIC, PATH, RAIL, UPLINK, WRONG, Culprit, Doubt, Fleet, Part
 from nodetune.verify.find_slow.run import SlowSearch
 from nodetune.verify.find_slow.stragglers import Straggler
 
 SUREST = 1e9
 MAX_ENDS = 6
-FALLS = 0.05
-"""The share of runs that fall for no part's fault from which the figures are called bimodal."""
 
 DID = {HANG: "hangs", WRONG: "gives wrong data", "failed": "fails"}
 ALONE = {WELL: "well by itself", SLOW: "slow by itself too"}
@@ -50,7 +48,7 @@ def evidence(culprit: Culprit, fleet: Fleet) -> str:
         told = [f"with {_ends(culprit.seen_with, fleet.nodes)}", ALONE.get(culprit.solo, "by itself not clear")]
     if culprit.quick_with:
         told.append(f"quick with {_ends(culprit.quick_with, fleet.names if part.kind == UPLINK else fleet.nodes)}")
-    chance = min(SUREST, exp(min(culprit.odds, 50.0)) / ALPHA)
+    chance = min(SUREST, exp(min(culprit.odds, 50.0)) / SLOW_PART_CHANCE)
     return "; ".join([*told, f"odds 1 : {chance:,.0f} that this is chance"])
 
 
@@ -82,7 +80,7 @@ def doubt(each: Doubt, found: SlowSearch) -> str:
 def bimodal(found: SlowSearch) -> str:
     """Return how often runs fall that no part explains; empty if rarely."""
     low, every, depth = found.result.falls
-    if low < 3 or low < FALLS * every:
+    if low < 3 or low < BIMODAL_SHARE * every:
         return ""
     return f"the figures are bimodal: {low} of {every} runs fell about {loss(1 - exp(-depth))} for no part's fault"
 

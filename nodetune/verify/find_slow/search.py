@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from math import comb, exp, log, log2
+from math import exp, log, log2
 from statistics import median
 
+from nodetune.statistics.distributions import binomial_tail
+from nodetune.statistics.likelihood import BAD, level, middle, unsure
+from nodetune.statistics.thresholds import FLEET_DRIFT, LOW_DEVIATIONS, SMALLEST_LOSS, USUAL_NOISE, WITNESS_CHANCE
 from nodetune.verify.find_slow import culprits, schedule
 from nodetune.verify.find_slow.classify import Conclusions, conclude, own_odds
-from nodetune.verify.find_slow.likelihood import BAD, SMALLEST, USUAL_NOISE, level, middle, unsure
 from nodetune.verify.find_slow.model import (
     LINK,
     PAIRS,
@@ -29,12 +31,6 @@ from nodetune.verify.find_slow.model import (
     Round,
     Run,
 )
-
-DRIFT = 0.02
-"""A round whose witnesses moved by more than this is read against them."""
-
-BY_CHANCE = 0.01
-"""Witnesses that fell one by one are no drift: the chance of their number must be below this."""
 
 MIN_ROUNDS = 10
 """The bound of rounds of small fleets: fewer pairs run at once there."""
@@ -148,16 +144,16 @@ class _Work:
         if abs(moved) <= bound:
             return 0.0, True
         same = sum(change * moved > 0 and abs(change) > bound for change in changes)
-        return moved, self._chance(same, len(changes)) < BY_CHANCE
+        return moved, self._chance(same, len(changes)) < WITNESS_CHANCE
 
     def _chance(self, least: int, of: int) -> float:
         """Return the chance that at least this number of witnesses fell one by one."""
         count, every, _ = self.found.falls
         one = (1 + count) / (4 + every)
-        return sum(comb(of, fell) * one**fell * (1 - one) ** (of - fell) for fell in range(least, of + 1))
+        return binomial_tail(least, of, one)
 
     def _bound(self, count: int) -> float:
-        return max(DRIFT, unsure(self.found.noise or USUAL_NOISE, count))
+        return max(FLEET_DRIFT, unsure(self.found.noise or USUAL_NOISE, count))
 
     def _is_witness(self, run: Run) -> bool:
         """Return whether a repeated pair is good. A path in doubt was chosen for a low figure, and the next is mostly higher."""
@@ -182,7 +178,7 @@ class _Work:
         left = None
         if whole.figures and found.figures:
             short = middle(_logarithms(whole)) - found.level
-            left = 1 - exp(min(0.0, short)) if short < -max(SMALLEST / 2, 2.5 * found.noise) else 0.0
+            left = 1 - exp(min(0.0, short)) if short < -max(SMALLEST_LOSS / 2, LOW_DEVIATIONS * found.noise) else 0.0
         elif whole.fault:
             left = 1.0
         return Result(

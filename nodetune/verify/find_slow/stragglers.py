@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import erfc, sqrt
 
-from nodetune.foundation import stats
+from nodetune.statistics.distributions import normal_tail
+from nodetune.statistics.outliers import robust
+from nodetune.statistics.thresholds import MIN_ALIKE, MIN_STRAGGLER_LOSS, MIN_STRAGGLER_SPREAD, STRAGGLER_CHANCE
 from nodetune.verify.find_slow.host_rounds import SOLO_METRICS, kind_of
 from nodetune.verify.model import Expectation, Figure
-
-CHANCE = 1e-3
-"""The chance of one wrong name in a fleet, over all parts and metrics."""
-
-MIN_LOSS = 0.03
-MIN_SPREAD = 0.005
-ENOUGH = 8
-"""With fewer parts of a kind, one that is off hides among the others: they are compared with the shipped figure."""
 
 Floor = Callable[[Figure], Expectation | None]
 """The shipped figure that decides about a part by itself; None without one."""
@@ -48,7 +41,7 @@ def stragglers(figures: Sequence[Figure], floor: Floor = lambda _: None) -> list
     found = [
         each
         for alike in kinds.values()
-        for each in (_outliers(alike, tests) if len(alike) >= ENOUGH else _below(alike, floor))
+        for each in (_outliers(alike, tests) if len(alike) >= MIN_ALIKE else _below(alike, floor))
     ]
     worst: dict[tuple[str, str], Straggler] = {}
     for each in sorted(found, key=lambda each: -each.loss):
@@ -57,12 +50,12 @@ def stragglers(figures: Sequence[Figure], floor: Floor = lambda _: None) -> list
 
 
 def _outliers(alike: Sequence[Figure], tests: int) -> Iterable[Straggler]:
-    centre, spread = stats.robust([figure.value for figure in alike])
-    spread = max(spread, MIN_SPREAD * centre)
+    centre, spread = robust([figure.value for figure in alike])
+    spread = max(spread, MIN_STRAGGLER_SPREAD * centre)
     for figure in alike:
         loss = 1 - figure.value / centre
-        chance = tests * 0.5 * erfc((centre - figure.value) / spread / sqrt(2))
-        if loss >= MIN_LOSS and chance < CHANCE:
+        chance = tests * normal_tail((centre - figure.value) / spread)
+        if loss >= MIN_STRAGGLER_LOSS and chance < STRAGGLER_CHANCE:
             yield Straggler(figure.host, figure.subject, figure.metric, loss, chance)
 
 

@@ -4,7 +4,7 @@ from itertools import combinations, product
 
 import pytest
 
-from nodetune.foundation import rank_statistics
+from nodetune.statistics import rank_tests
 
 
 def enumerated(before, after):
@@ -30,7 +30,7 @@ def enumerated(before, after):
     ],
 )
 def test_the_p_value_is_that_of_all_orders(before, after):
-    assert rank_statistics.p_larger(before, after) == pytest.approx(enumerated(before, after))
+    assert rank_tests.p_larger(before, after) == pytest.approx(enumerated(before, after))
 
 
 @pytest.mark.parametrize(
@@ -45,24 +45,24 @@ def test_the_p_value_of_pairs_is_that_of_all_signs(pairs):
         for signs in product((False, True), repeat=len(pairs))
     ]
     expected = sum(each >= observed for each in sums) / len(sums)
-    assert rank_statistics.p_positive(pairs) == pytest.approx(expected)
+    assert rank_tests.p_positive(pairs) == pytest.approx(expected)
 
 
 def test_the_interval_of_pairs_has_what_the_test_does_not_reject():
     pairs = [0.9, 1.1, 1.0, 1.3, 0.7, 1.2, 0.8, 1.05, 0.95, 1.15]
-    middle, low, high = rank_statistics.paired_shift(pairs, 0.01)
+    middle, low, high = rank_tests.paired_shift(pairs, 0.01)
     assert middle == pytest.approx(1.0, abs=0.03)
     assert low < middle < high
-    assert rank_statistics.p_positive([each - low + 1e-9 for each in pairs]) <= 0.005
-    assert rank_statistics.p_positive([each - low - 1e-9 for each in pairs]) > 0.0029
-    assert rank_statistics.paired_shift(pairs[:7], 0.01) is None
+    assert rank_tests.p_positive([each - low + 1e-9 for each in pairs]) <= 0.005
+    assert rank_tests.p_positive([each - low - 1e-9 for each in pairs]) > 0.0029
+    assert rank_tests.paired_shift(pairs[:7], 0.01) is None
 
 
 def test_samples_that_are_all_equal_show_nothing():
-    assert rank_statistics.p_larger([1.0] * 10, [1.0] * 10) > 0.5
+    assert rank_tests.p_larger([1.0] * 10, [1.0] * 10) > 0.5
 
 
 def test_holm_keeps_the_order_and_never_exceeds_one():
-    assert rank_statistics.holm([0.01, 0.04, 0.03, 0.9]) == pytest.approx([0.04, 0.09, 0.09, 0.9])
-    assert rank_statistics.holm([0.6, 0.5]) == [1.0, 1.0]
-    assert rank_statistics.holm([]) == []
+    assert rank_tests.holm([0.01, 0.04, 0.03, 0.9]) == pytest.approx([0.04, 0.09, 0.09, 0.9])
+    assert rank_tests.holm([0.6, 0.5]) == [1.0, 1.0]
+    assert rank_tests.holm([]) == []

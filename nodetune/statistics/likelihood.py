@@ -10,40 +10,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, log, log1p, sqrt
 
+from nodetune.statistics import thresholds
+
 BAD = -9.0
 """The figure of a run that hangs, fails or moves wrong data."""
 
-SMALLEST = 0.05
-"""The smallest loss that is looked for."""
-
-DEEP = -0.15
-"""A fall beyond this is deep: healthy runs have it rarely."""
-
-USUAL_NOISE, MIN_NOISE, WEIGHT = 0.02, 0.007, 8
-"""The noise that is assumed with the weight of that many figures, and the least that is believed."""
-
 QUARTILE = 0.67
 """Standard deviations from the middle of normal noise to its upper quartile."""
-
-MAX_WELL_ODDS = -12.0
-"""The most that one run says for "well"."""
-
-FAR = 5.0
-"""A figure that is this many times the noise below the loss of its part fell for another reason: it says nothing."""
-
-CERTAIN = 4.5
-"""Standard deviations of one run that the middle of runs may be off, over the root of their number less one."""
-
-BROKEN = 1e-3
-"""The chance that a healthy part hangs, fails or gives wrong data in a run."""
 
 
 @dataclass(frozen=True)
 class Chances:
     """The chances that a healthy run falls: at all, and far."""
 
-    any: float = 0.05
-    deep: float = 0.01
+    any: float = thresholds.FALL_CHANCE
+    deep: float = thresholds.DEEP_FALL_CHANCE
 
 
 def middle(figures: Sequence[float]) -> float:
@@ -53,14 +34,14 @@ def middle(figures: Sequence[float]) -> float:
 
 def unsure(noise: float, count: int) -> float:
     """Return how far the middle of that number of runs may be off."""
-    return CERTAIN * noise / sqrt(max(1, count - 1))
+    return thresholds.LEVEL_DEVIATIONS * noise / sqrt(max(1, count - 1))
 
 
 def spread(figures: Iterable[float]) -> float:
     """Return the noise of figures around 0, from their upper half: slow parts are in the lower."""
     high = [each for each in figures if each > 0]
-    total = sum(each * each for each in high) + WEIGHT * USUAL_NOISE**2
-    return max(MIN_NOISE, sqrt(total / (len(high) + WEIGHT)))
+    total = sum(each * each for each in high) + thresholds.NOISE_WEIGHT * thresholds.USUAL_NOISE**2
+    return max(thresholds.MIN_NOISE, sqrt(total / (len(high) + thresholds.NOISE_WEIGHT)))
 
 
 def level(figures: Iterable[float]) -> float:
@@ -69,7 +50,7 @@ def level(figures: Iterable[float]) -> float:
     if not good:
         return 0.0
     upper = good[min(len(good) - 1, -(-3 * (len(good) - 1) // 4))]
-    noise, found = USUAL_NOISE, upper
+    noise, found = thresholds.USUAL_NOISE, upper
     for _ in range(3):
         found = upper - QUARTILE * noise
         noise = spread(each - found for each in good)
@@ -81,15 +62,15 @@ def evidence(figures: Sequence[float], noise: float, chances: Chances) -> float:
     if not figures:
         return 0.0
     cut = [max(each, -1.0) for each in figures]
-    loss = min(1.0, max(SMALLEST, -middle(cut)))
+    loss = min(1.0, max(thresholds.SMALLEST_LOSS, -middle(cut)))
     scale, sound = loss / noise**2, log(1 - chances.any)
-    falls = log(BROKEN), log(chances.deep), log(chances.any)
-    total, lowest = 0.0, -loss - FAR * noise
+    falls = log(thresholds.BROKEN_CHANCE), log(chances.deep), log(chances.any)
+    total, lowest = 0.0, -loss - thresholds.FAR_BELOW * noise
     for each in cut:
         if each < lowest:
             continue
-        fall = falls[0] if each <= -1.0 else falls[1] if each < DEEP else falls[2]
+        fall = falls[0] if each <= -1.0 else falls[1] if each < thresholds.DEEP_FALL else falls[2]
         well = sound + scale * (each + loss / 2)
         high, low = (well, fall) if well > fall else (fall, well)
-        total += max(MAX_WELL_ODDS, -high - log1p(exp(low - high)))
+        total += max(thresholds.MAX_WELL_ODDS, -high - log1p(exp(low - high)))
     return total

@@ -1,4 +1,4 @@
-"""The exact Mann-Whitney test, the exact signed-rank test of pairs, and their intervals (Hodges-Lehmann). Pure; standard library only.
+"""The exact Mann-Whitney test, the exact signed-rank test of pairs, their intervals (Hodges-Lehmann), and Holm. Pure; standard library only.
 
 It assumes no distribution and needs no table or random numbers. scipy has it too but takes 100 MB, which a tool on a
 login node should not need for a few lines.
