@@ -13,7 +13,19 @@ from typing import Any
 from nodetune.api.device import Device
 from nodetune.api.model import SEVERITIES
 
-SOURCES = ("reach", "audit", "verify", "find-slow", "late-ranks", "ras", "watch", "trend", "guard", "readmit")
+SOURCES = (
+    "reach",
+    "audit",
+    "verify",
+    "find-slow",
+    "late-ranks",
+    "ras",
+    "watch",
+    "trend",
+    "episodes",
+    "guard",
+    "readmit",
+)
 """What concludes. reach: whether a host could be reached at all, which every command on hosts says."""
 
 OPEN, UNKNOWN, WAIVED, ACCEPTED = STATES = ("open", "unknown", "waived", "accepted")

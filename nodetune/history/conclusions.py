@@ -13,7 +13,7 @@ from nodetune.api.conclusion import Action, Conclusion, Examination, Examined
 from nodetune.api.device import Device
 from nodetune.foundation import by_key
 from nodetune.history import reader, resets
-from nodetune.history.closing import Closed, Last, Open, Settled, settle
+from nodetune.history.closing import Last, Open, Settled, settle
 from nodetune.history.connection import Database, Row
 from nodetune.history.names import ids_of
 from nodetune.history.points import Drain, Spell
@@ -248,21 +248,3 @@ def _keep_examinations(db: Database, looked: Sequence[Examination], ids: Mapping
         " edition = excluded.edition, unjudged = excluded.unjudged WHERE excluded.at >= examination.at",
         rows,
     )
-
-
-def close(db: Database, closed: Iterable[Closed]) -> None:
-    """End conclusions that something else than an examination ended."""
-    db.many(
-        "UPDATE conclusion SET gone = ?, why = ? WHERE id = ?", [(each.at, each.why, each.known.id) for each in closed]
-    )
-
-
-def spells_of(db: Database, since: int) -> list[tuple[str, dict[str, Any], int, int | None]]:
-    """Return (host, conclusion as data, since, gone) of all conclusions that began after this time, the oldest first."""
-    rows = db.rows(
-        "SELECT h.name, c.source, c.fault, c.place, c.part, c.severity, c.since, c.gone FROM conclusion c JOIN host h ON h.id = c.host"
-        " WHERE c.since >= ? ORDER BY c.since",
-        (since,),
-    )
-    names = ("source", "fault", "place", "part", "severity")
-    return [(row[0], dict(zip(names, row[1:6], strict=True)), row[6], row[7]) for row in rows]
