@@ -107,15 +107,10 @@ def _of(rollback: Run) -> str:
 
 
 def _undone(rollback: Run) -> list[str]:
-    """Return the hosts where a rollback undid everything, or where it restored the changes of a run, if only partly.
-
-    Before 0.2.0, only the exit code shows this.
-    """
+    """Return the hosts where a rollback undid everything, or where it restored the changes of a run, if only partly."""
     partly = _changed(rollback, rollback.about["hosts"]) if _makes_stand(rollback) else []
     recorded = rollback.about.get("undone")
-    if isinstance(recorded, list):
-        return [*map(str, recorded), *partly]
-    return list(rollback.about["hosts"]) if rollback.about.get("exit") == 0 else []
+    return [*map(str, recorded), *partly] if isinstance(recorded, list) else []
 
 
 def _makes_stand(run: Run) -> bool:
