@@ -71,7 +71,7 @@ def _source(folder: Path, module: str) -> str:
 
 @cache
 def pynvml_source() -> str:
-    return paths.source_of("pynvml", "nvidia-ml-py")
+    return paths.pynvml()
 
 
 _STATEMENT = re.compile(r"^(?:@.*\n)*[^\s#@)\]}].*\n(?:(?:[ \t#)\]}].*)?\n)*", re.MULTILINE)
