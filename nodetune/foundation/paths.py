@@ -28,13 +28,13 @@ def bundled(name: str) -> Path:
     return PACKAGE / name
 
 
-def pynvml() -> str:
-    """Return the source of pynvml. Raise UserError."""
-    import importlib.util  # here: few commands send it
+def source_of(module: str, package: str) -> str:
+    """Return the source of an installed module. Raise UserError."""
+    import importlib.util  # here: few commands send one
 
-    spec = importlib.util.find_spec("pynvml")
+    spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
-        raise UserError("pynvml is not installed here: install nvidia-ml-py")
+        raise UserError(f"{module} is not installed here: install {package}")
     return Path(spec.origin).read_text("utf-8")
 
 

@@ -71,7 +71,7 @@ def _source(folder: Path, module: str) -> str:
 
 @cache
 def pynvml_source() -> str:
-    return paths.pynvml()
+    return paths.source_of("pynvml", "nvidia-ml-py")
 
 
 _STATEMENT = re.compile(r"^(?:@.*\n)*[^\s#@)\]}].*\n(?:(?:[ \t#)\]}].*)?\n)*", re.MULTILINE)

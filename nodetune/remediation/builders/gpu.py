@@ -117,7 +117,7 @@ def _boot_changes(at_boot: dict[str, dict[str, Any]], host: HostView) -> list[di
         return []
     return [
         _boot.settings(host, "gpu", at_boot, _allowed),
-        *_boot.changes("gpu", MODULES, {"pynvml.py": paths.pynvml()}, late=True),
+        *_boot.changes("gpu", MODULES, {"pynvml.py": paths.source_of("pynvml", "nvidia-ml-py")}, late=True),
     ]
 
 
