@@ -49,16 +49,12 @@ class Group(click.Group):
             args = [*args[1:], "--help"]
         return super().parse_args(ctx, args)
 
-    def names(self, ctx: click.Context) -> Sequence[str]:
-        """Return every name that a user may type."""
-        return self.list_commands(ctx)
-
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command. Raise click.UsageError with similar names."""
         word = args[0]
-        if not word.startswith("-") and word not in self.names(ctx):
+        if not word.startswith("-") and word not in self.list_commands(ctx):
             known = [self.meant[word]] if word in self.meant else []
             close = known or get_close_matches(word, self.list_commands(ctx), 2, NEAR) or self._below(ctx, word)
             hint = f"did you mean {' or '.join(close)}?" if close else f"list them with: {ctx.command_path} --help"

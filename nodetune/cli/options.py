@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from nodetune.audit.request import AuditRequest
 from nodetune.audit.selection import Selection
-from nodetune.cli import deprecated, requests, settings, verbosity
+from nodetune.cli import requests, settings, verbosity
 from nodetune.cli.host_options import HostOptions, changed_hosts, changed_nodes, hosts, hosts_or_nodes, hosts_or_pods
 from nodetune.cli.requests import FILE, FOLDER, complete, of, span, stack
 from nodetune.config import profile
@@ -253,22 +253,16 @@ output_format = format_option(["text", "json"])
 printed_format = format_option(["text", "json"], file=False)
 rows_format = format_option(["text", "json", "lines", "csv"])
 audit_format = format_option(list(FORMATS))
-previous = stack(
-    click.option(
-        "--previous",
-        **FILE,
-        help="Mark new and fixed findings since an earlier audit, saved as HTML or JSON (--format html).",
-    ),
-    deprecated.alias("--since", "--previous"),
+previous = click.option(
+    "--previous",
+    **FILE,
+    help="Mark new and fixed findings since an earlier audit, saved as HTML or JSON (--format html).",
 )
-measurements = stack(
-    click.option(
-        "--measurements",
-        **FILE,
-        multiple=True,
-        help="Add results of nodetune verify --format json to the page (--format html). May be repeated.",
-    ),
-    deprecated.alias("--measured", "--measurements", multiple=True),
+measurements = click.option(
+    "--measurements",
+    **FILE,
+    multiple=True,
+    help="Add results of nodetune verify --format json to the page (--format html). May be repeated.",
 )
 
 

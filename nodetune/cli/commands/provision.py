@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import change_options, deprecated, proposed_options, requests, settings, verbosity
+from nodetune.cli import change_options, proposed_options, requests, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.terminal import Terminal
 from nodetune.provision import STAGES
 from nodetune.provision.request import ProvisionRequest
 
-STAGE = deprecated.Choice(STAGES, was={"look": "preflight"})
+STAGE = click.Choice(STAGES)
 
 
 @requests.command("provision", ProvisionRequest)

@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Sequence
 from typing import TextIO
 
-from nodetune.foundation import text
+from nodetune.foundation import by_key, text
 from nodetune.jobs.late_ranks import labels
-from nodetune.jobs.late_ranks.model import HOST, OPEN, PROGRAM, Conclusion, JudgedJob, SlowRanks
+from nodetune.jobs.late_ranks.model import HOST, OPEN, PROGRAM, Conclusion, SlowRanks
 from nodetune.jobs.late_ranks.ras_judge import AHEAD, BEHIND, FAILED, MISSING, RasStatus
 from nodetune.report.text.lines import Lines, screen
 
@@ -33,7 +33,7 @@ def _ranks(out: Lines, found: SlowRanks) -> None:
     for job in found.jobs:
         for told in job.undecided:
             _line(out, "undecided", "yellow", f"job {job.name}: {told}")
-    for told, jobs in _reasons(found.jobs).items():
+    for told, jobs in by_key((told, job.name) for job in found.jobs for told in job.unjudged).items():
         _line(out, "not judged", "magenta", f"{_jobs(jobs)}: {told}")
     for note in found.notes:
         _line(out, "note", "dim", note)
@@ -52,14 +52,6 @@ def _conclusion(out: Lines, each: Conclusion) -> None:
         _line(out, "", "", f"and {len(each.parts) - MAX_PARTS} more: --format json lists all")
     if each.cause == HOST:
         _line(out, "", "green", f"nodetune audit -i {shlex.quote(first.host)} -b")
-
-
-def _reasons(jobs: Sequence[JudgedJob]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for job in jobs:
-        for told in job.unjudged:
-            found.setdefault(told, []).append(job.name)
-    return found
 
 
 def _jobs(names: Sequence[str]) -> str:
