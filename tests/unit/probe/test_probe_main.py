@@ -75,6 +75,22 @@ def test_a_collector_that_dies_costs_only_its_own_facts(family):
     assert "bbb.fact" in found["facts"]
 
 
+def test_a_reader_that_dies_before_its_first_family_costs_only_that_one(family, monkeypatch):
+    collect_all = main._collect_all
+
+    def die_at_first(families, *more):
+        if families[0] == "aaa":
+            os.kill(os.getpid(), signal.SIGKILL)
+        collect_all(families, *more)
+
+    monkeypatch.setattr(main, "_collect_all", die_at_first)
+    family("aaa", good)
+    family("bbb", good)
+    found = main.probe({"aaa": [], "bbb": []}, 10)
+    assert found["failed"] == {"aaa": "the aaa collector died"}
+    assert list(found["facts"]) == ["bbb.fact"]
+
+
 def test_a_collector_that_raises_is_reported_with_what_it_raised(family):
     def broken(names, step):
         yield "one", {"value": 1}
