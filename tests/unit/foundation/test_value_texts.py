@@ -79,6 +79,7 @@ def test_a_value_is_one_line_with_its_unit(item, unit, expected):
         ("abcd", 3, "ab…"),
         ("a\x1b[0m\u202e", 400, "a\\x1b[0m\\x202e"),
         ("\n" * 3, 4, "\\x0…"),
+        ("\x1b", 4, "\\x1b"),
         (7, 400, "7"),
     ],
 )

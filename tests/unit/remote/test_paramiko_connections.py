@@ -1,10 +1,11 @@
-"""What is told of a connection of paramiko that came to nothing."""
+"""Connections of paramiko: which are left to OpenSSH, and what is told of one that came to nothing."""
 
 from types import SimpleNamespace
 
 import pytest
 from paramiko.ssh_exception import ChannelException
 
+from nodetune.hosts.target import Target
 from nodetune.remote.login.deadline import Deadline
 from nodetune.remote.login.ssh_config import Settings
 from nodetune.remote.paramiko import connections
@@ -60,3 +61,29 @@ def test_a_jump_host_that_refuses_is_told_by_its_reason(code, state, says):
     found = told(connections._refused_by_jump(ChannelException(code, "no"), "bastion", GPU1))
     assert found[0] == state
     assert says in found[1]
+
+
+@pytest.mark.parametrize(
+    ("told_by_ssh", "why"),
+    [
+        ({}, ""),
+        ({"proxycommand": "ssh -W %h:%p bastion"}, ""),
+        ({"proxycommand": "nc %h %p %k"}, "its ProxyCommand has a token that only OpenSSH knows"),
+        ({"proxycommand": "none"}, ""),
+        ({"proxyusefdpass": "yes"}, "ProxyUseFdpass is set"),
+        ({"proxyusefdpass": "no"}, ""),
+        ({"bindinterface": "eth0"}, "bindinterface is set"),
+        ({"bindinterface": "none"}, ""),
+    ],
+)
+def test_what_paramiko_cannot_do_is_left_to_openssh(told_by_ssh, why):
+    settings = Settings("gpu1", "gpu1.example", told={name: (value,) for name, value in told_by_ssh.items()})
+    keys = SimpleNamespace(lines=lambda _host: [SimpleNamespace(marker="")])
+    assert connections.needs_openssh(settings, keys, Target("gpu1")) == why
+
+
+def test_a_host_with_a_certificate_authority_is_left_to_openssh():
+    keys = SimpleNamespace(lines=lambda _host: [SimpleNamespace(marker="cert-authority")])
+    assert (
+        connections.needs_openssh(GPU1, keys, Target("gpu1")) == "known_hosts has a certificate authority for this host"
+    )
