@@ -240,3 +240,11 @@ def test_load_is_what_waits_for_each_cpu(monkeypatch, tmp_path, text, cpus, load
 def test_a_host_that_does_not_tell_its_load_is_not_busy(monkeypatch, tmp_path):
     monkeypatch.setattr(main.read, "ROOT", str(tmp_path))
     assert main.load_per_cpu(4) == 0
+
+
+def test_a_document_says_by_whom_and_how_long_the_probe_ran(family):
+    family("aaa", good)
+    about = main.document({"aaa": []}, 10)["about"]
+    assert (about["uid"], about["interpreter"]) == (os.getuid(), sys.executable)
+    assert about["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert 0 <= about["seconds"] < 3600 < about["time"], "a duration, and a time since 1970"
