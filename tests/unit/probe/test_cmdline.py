@@ -107,6 +107,7 @@ def test_a_pinned_entry_is_found_by_number_title_or_id(tree, default):
 @pytest.mark.parametrize("default", ["3", "Memory test"])
 def test_entries_after_a_submenu_are_counted_on(tree, default):
     menu = GRUB.replace("linux16	/boot/memtest86+.bin", "linux	/boot/vmlinuz-5.15.0-9-generic ro last")
+    menu = menu.replace("\tmenuentry", "\tmenuentry 'without a kernel' {\n\t}\n\tmenuentry", 1)
     found = entry(tree, {"/boot/grub/grub.cfg": menu.replace("DEFAULT", default)})
     assert found["value"]["options"] == "ro last"
 
