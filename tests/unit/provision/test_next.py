@@ -1,6 +1,7 @@
 """What is proposed once a host has failed: the command that takes it up again, and nothing else."""
 
 import shlex
+from types import SimpleNamespace
 
 import pytest
 
@@ -106,6 +107,19 @@ def test_the_next_command_logs_in_and_drains_as_this_one_did(tmp_path):
 def test_figures_are_reproduced_with_options_that_verify_has(tmp_path):
     request = requested(tmp_path, "-i", "prod", "-l", "gpu3", "-u", "ubuntu", "--drain", "slurm")
     assert proposed_options.text(request.connection) == "-i prod -l gpu3 -u ubuntu"
+
+
+def test_hosts_are_drained_once_just_before_their_packages_change(tmp_path):
+    request = requested(tmp_path, "-i", "prod", "-l", "gpu3", "--drain", "slurm")
+    done = []
+
+    def carried_out(name):
+        return lambda hosts: done.append(name) or {host: StageResult() for host in hosts}
+
+    named = {name: carried_out(name) for name in (*STAGES, "drain", "give_back")}
+    record = Record(NoRun(), ["gpu3"], STAGES, request.resume_command)
+    assert stages.provision(SimpleNamespace(**named, stopped=""), record, request, lambda *_: None) == 0
+    assert done == ["preflight", "drain", *STAGES[1:], "give_back"]
 
 
 # What restart_at it

@@ -19,6 +19,7 @@ from nodetune.verify.find_slow.model import (
     NODE,
     PAIRS,
     PATH,
+    WHOLE,
     Answer,
     Fleet,
     Part,
@@ -240,6 +241,17 @@ def test_a_small_loss_beyond_the_noise_is_left_open():
     result = searched(slow)
     assert named(result) <= {part}
     assert all(each.rounds >= 0 and each.between for each in result.doubts)
+
+
+@pytest.mark.parametrize(("figure", "left"), [(97.2, 0.0), (96.4, 0.03)])
+def test_the_others_together_may_be_half_of_the_smallest_loss_short(figure, left):
+    """The level of so many runs of 100 GB/s is 99.35: the upper quartile of what has noise."""
+    calm = fleet(256, "calm")
+
+    def answer(wanted):
+        return [Answer((figure if wanted.kind == WHOLE else 100.0,) * 8) for _ in wanted.groups]
+
+    assert searched(calm, answer=answer).left == pytest.approx(left, abs=0.005)
 
 
 def disjoint(pairs):
