@@ -34,10 +34,11 @@ def run(
         outcomes = {name: Outcome(name, "unreachable", why) for name, why in lost.items()}
         if not found:
             return outcomes
+        hosts = inventory({alias: of for alias, (_, of) in found.items()})
         hidden, logins = secrets(targets), {alias: login_command(target) for alias, (target, _) in found.items()}
         reader = Reader({alias: target.name for alias, (target, _) in found.items()}, hidden, logins)
         with opened() as place:
-            place.lay_out(inventory({alias: of for alias, (_, of) in found.items()}))
+            place.lay_out(hosts)
             stopped = _run(place, [*arguments, str(_path(playbook))], reader, seconds, on_event)
     finally:
         reach.close()
