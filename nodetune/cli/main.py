@@ -25,7 +25,7 @@ COLLECTED = 50_000, 20, 100
 class Commands(Folder):
     """The commands of nodetune."""
 
-    folder = "commands"
+    package = "nodetune.cli.commands"
     headings: ClassVar[Mapping[str, Sequence[str]]] = {
         "Look: change nothing": (
             "audit",
@@ -60,7 +60,16 @@ class Commands(Folder):
         return super().parse_args(ctx, args)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+def _known_settings() -> Mapping[str, click.Option]:
+    from nodetune.cli.known_settings import KNOWN  # most runs have no file of settings
+
+    return KNOWN
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "obj": _known_settings},
+)
 @click.version_option(__version__, "-V", "--version", message="nodetune %(version)s")
 def group() -> None:
     """Audit, tune, verify and guard GPU servers."""

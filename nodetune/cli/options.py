@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -90,12 +89,19 @@ site = click.option(
 class _Receiver(settings.Setting):
     def shown(self, value: Any) -> str:
         """Return where notices go, without a secret."""
-        return _receivers().shown(value) if value else super().shown(value)
+        if not value:
+            return super().shown(value)
+        from nodetune.cli import receivers  # most runs notify nobody
+
+        return receivers.shown(value)
 
 
-def _receivers() -> Any:
-    """Return the module that only an audit with --notify needs."""
-    return import_module("nodetune.cli.receivers")
+def _notified(context: click.Context, parameter: settings.Setting, url: str) -> str:
+    if not url:
+        return url
+    from nodetune.cli import receivers
+
+    return receivers.checked(context, parameter, url)
 
 
 notify = click.option(
@@ -103,7 +109,7 @@ notify = click.option(
     cls=_Receiver,
     **of(AuditRequest, "notify"),
     metavar="URL",
-    callback=lambda context, parameter, typed: _receivers().checked(context, parameter, typed) if typed else typed,
+    callback=_notified,
     help="Send changed verdicts to this URL: http(s)://… as JSON, slack+https://…, alertmanager+http://…, otlp+http://…. Changes no exit code. The process list shows it: a URL with a secret belongs in NODETUNE_NOTIFY or your settings file.",
 )
 

@@ -24,7 +24,7 @@ from nodetune.guard.deploy.paths import POLICY
 from nodetune.guard.deploy.request import ResumeRequest
 from nodetune.guard.node import drain, gating_checks
 from nodetune.guard.node import policy as on_node
-from nodetune.guard.node.main import InconclusiveError
+from nodetune.guard.node.invocation import InconclusiveError
 from nodetune.guard.node.scontrol import Node, ScontrolError, Slurm
 
 STAYS, MAY, BACK = "stays", "may come back", "back"
