@@ -1,4 +1,4 @@
-"""The table of faults that are no checks: what each means, how bad it is, who acts, and what closes it.
+"""The table of faults other than checks: what each means, how bad it is, who acts, and what closes it.
 
 A check and a comparison of a fleet are faults with their own id, severity and remedy: see nodetune/checks. A source that
 concludes what neither has is refused by a test.
@@ -79,7 +79,7 @@ _BY_ID = {fault.id: fault for fault in TABLE}
 
 
 def row(fault: str) -> Fault:
-    """Return the row of a fault that is no check. Raise KeyError."""
+    """Return the row of a fault of this table. Raise KeyError."""
     return _BY_ID[fault]
 
 

@@ -28,11 +28,11 @@ from nodetune.statistics.thresholds import (
     MAX_CHANCE_OF_COMMON_CAUSE,
     MAX_CHANCE_OF_LEMON,
     MIN_EPISODES,
+    MIN_REBOOTS,
 )
 
 SOURCE, OFTEN, LASTING = "episodes", "host-often-broken", "fault-survives-reboots"
 HOUR = 3600
-MIN_REBOOTS = 2
 MAX_SHOWN = 12
 SERIOUS = ("critical", "high")
 SERIALS = "gpu.serial"
@@ -51,7 +51,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Lemon:
-    """A host, or a part of it, with its episodes, the number that its like explain, and the chance of so many."""
+    """A host, or a part of it, with its episodes, the usual number of similar hosts, and the chance of its number."""
 
     host: str
     episodes: tuple[Event, ...]
@@ -155,12 +155,12 @@ def _events(db: Database, since: int) -> Iterator[Event]:
             (since, "drained"),
         )
     )
-    for host, at, fault, place, part, told in db.rows(
-        "SELECT h.name, c.since, c.fault, c.place, c.part, c.told FROM conclusion c JOIN host h ON h.id = c.host"
+    for host, at, fault, place, part, content in db.rows(
+        "SELECT h.name, c.since, c.fault, c.place, c.part, c.content FROM conclusion c JOIN host h ON h.id = c.host"
         " WHERE c.since >= ? AND c.source <> ? AND c.severity IN (?, ?)",
         (since, SOURCE, *SERIOUS),
     ):
-        if told and json.loads(told).get("who") == REPAIR:
+        if content and json.loads(content).get("who") == REPAIR:
             yield Event(host, at, fault, part, place)
 
 
@@ -231,7 +231,7 @@ def boots_of(db: Database, since: int = 0) -> dict[str, list[int]]:
 
 
 def _open_places(known: Sequence[Open], host: str) -> frozenset[str]:
-    """Return the faults of a host that are open but were not judged lately: whether reboots cured them is not known."""
+    """Return the open faults of a host that were not judged lately: whether reboots cured them is unknown."""
     return frozenset(each.conclusion.fault for each in known if each.unproven and host in each.conclusion.hosts)
 
 

@@ -168,4 +168,6 @@ MAX_CHANCE_OF_LEMON = 0.005
 MIN_EPISODES = 4
 """Fewer episodes name no host, however quiet the others are. Source: judgement; after three a person has looked anyway."""
 MAX_CHANCE_OF_COMMON_CAUSE = 0.01
-"""Hosts that begin an episode within an hour have a common cause if chance brings so many together this rarely in all that time."""
+"""Episodes of several hosts within an hour have a common cause if chance brings that number of them together this rarely."""
+MIN_REBOOTS = 2
+"""A fault that has to be repaired and was seen again after this many reboots is hardware. Source: judgement; one reboot may find the same wrong state."""

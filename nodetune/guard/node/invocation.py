@@ -1,4 +1,4 @@
-"""What the guard is called with, and how it answers. Imports next to nothing, so that a cached pass is fast."""
+"""The command line of the guard, and its answers. Imports next to nothing, so that a cached pass is fast."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DOING = {
     "look": "check_once",
     "looks": "check_loop",
 }
-"""What it is asked for → the module that does it. Pods of another edition ask by the same words."""
+"""Word on the command line → the module that does it. Pods of another edition use the same words."""
 
 GIVEN = {
     "policy": "/etc/nodetune/guard.json",

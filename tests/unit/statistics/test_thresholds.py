@@ -21,7 +21,7 @@ COMPARING = ("audit/fleet", "history", "jobs/late_ranks", "statistics", "tune", 
 ALLOWED = {
     "what is read, kept or shown at most": """
         audit/fleet/messages MAX_VALUES MAX_LENGTH; audit/fleet/observations MAX_LENGTH
-        history/history BATCH; history/structure FORMS MAX_PLACES PLANS PRINT; history/reader MAX_DAYS
+        history/history BATCH; history/episodes MAX_SHOWN; history/structure FORMS MAX_PLACES PLANS PRINT; history/reader MAX_DAYS
         history/thinning DAYS LARGEST; history/connection SOME; history/writer MAX_KNOWN; history/snapshot MAX_KINDS
         history/packing LEVEL WINDOW_BITS MEMORY; history/timeline WIDTH THOUSANDTHS
         jobs/late_ranks/inspector MAX_FILES MAX_CALLS MAX_LINE_BYTES HIGHEST; jobs/late_ranks/labels MAX_RANKS
@@ -31,7 +31,7 @@ ALLOWED = {
         verify/find_slow/culprits MAX_MORE; verify/find_slow/labels SUREST MAX_ENDS; verify/find_slow/run MAX_CAUSES
     """,
     "times, and words of a protocol": """
-        history/connection WAIT_SECONDS LOCK; history/points DAY; jobs/late_ranks/request PORT; jobs/late_ranks/ras_answer STARTING
+        history/connection WAIT_SECONDS LOCK; history/points DAY; history/episodes HOUR; jobs/late_ranks/request PORT; jobs/late_ranks/ras_answer STARTING
         jobs/late_ranks/ras_client PROTOCOL COLLECT CONNECT GREETING STEP MAX_SECONDS ATTEMPTS LINE MAX_BYTES
         verify/before_after QUICK_SECONDS; verify/find_slow/host_rounds NEAR_DEADLINE; verify/remote ENDING_SECONDS
         verify/slurm STARTING_SECONDS; verify/suites MIN_LOAD_SECONDS MAX_LOAD_SECONDS LOAD_GRACE
