@@ -144,7 +144,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Examination:
-    """What a source looked at on one host, at `at` (Unix time), by which edition of nodetune. Without `host`: on the fleet.
+    """One look of a source at a host, at `at` (Unix time), by an edition of nodetune. Without `host`: at the fleet.
 
     `unjudged`: fault → why it could not be judged. `devices`: devices that were there, by which an exchanged part is seen.
     """
