@@ -35,7 +35,7 @@ CERTAIN, MEASURED, SUSPECTED = SURE = ("certain", "measured", "suspected")
 """certain: read on the host. measured: by statistics. suspected: one of several explanations."""
 
 REPAIR, APPLY, HAND, USER = WHO = ("repair", "apply", "hand", "user")
-"""Who acts: an admin before jobs run, nodetune apply, an admin when convenient, or the owner of the job."""
+"""The one who acts: an admin before jobs run, nodetune apply, an admin when convenient, or the owner of the job."""
 
 ACTIONS = ("drained", "resumed", "applied", "rolled back", "repaired", "rebooted", "readmitted")
 """Kinds of actions."""
