@@ -1,4 +1,4 @@
-"""What is wrong, what was looked at, and what was done: the values that every source makes and every consumer takes.
+"""Conclusions, examinations and actions: the values that every source makes and every consumer takes.
 
 A source is what judges hosts: an audit, a verify, a search for slow parts, a watch … Standard library only, no I/O.
 """
@@ -26,7 +26,7 @@ SOURCES = (
     "guard",
     "readmit",
 )
-"""What concludes. reach: whether a host could be reached at all, which every command on hosts says."""
+"""Sources of conclusions. reach: whether a host could be reached at all, which every command on hosts says."""
 
 OPEN, UNKNOWN, WAIVED, ACCEPTED = STATES = ("open", "unknown", "waived", "accepted")
 """unknown: it could not be judged. waived: a person accepted it until a date. accepted: the site file takes it as wanted."""
