@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from nodetune.api import conclusion_json
+from nodetune.api.conclusion import REPAIR
 from nodetune.api.model import Finding, HostFacts, HostResult
 from nodetune.audit import explain
 from nodetune.audit import run as audit_run
@@ -98,8 +100,15 @@ def _past(request: SupportRequest) -> dict[str, Any]:
     with History(request.history, make=False) as known:
         if request.host not in known.hosts():
             return {}
-        told = timeline.of_host(known, request.host, "", time.time() - HISTORY_DAYS * 86_400).data()
+        begun = time.time() - HISTORY_DAYS * 86_400
+        told = timeline.of_host(known, request.host, "", begun).data()
+        broken = [each for each in known.open([request.host]) if each.conclusion.who == REPAIR]
+        done = known.actions([request.host], begun)
     shown = {name: [each for each in told[name] if _is_shown(each)] for name in ("changes", "series", "trends")}
+    shown["open"] = [{**conclusion_json.data(each.conclusion), "since": each.since} for each in broken]
+    shown["actions"] = [
+        {"at": each.at, "kind": each.kind, "device": each.device} for each in done
+    ]  # no names, no reasons
     return {**shown, "findings": [each for each in told["findings"] if explain.area(str(each["finding"])) in AREAS]}
 
 

@@ -3,10 +3,12 @@
 import copy
 import json
 import tarfile
+import time
 from dataclasses import replace
 
 import pytest
 
+from nodetune.api.conclusion import REPAIR, Action, Conclusion, Examined
 from nodetune.api.model import HostFacts
 from nodetune.facts import document
 from nodetune.foundation import paths
@@ -129,6 +131,24 @@ def test_the_past_of_the_hardware_is_in_a_bundle(tmp_path, recorded):
     told = gather.files(known, page.page(known), "gpu017")
     assert "2027-01-16 gpu.serial/GPU0: 1650000000001 → 1700" in told["summary.txt"]
     assert BARE not in "".join(told.values())
+
+
+def test_what_is_to_be_repaired_and_was_done_is_in_a_bundle(tmp_path, recorded):
+    at = int(time.time()) - 3600
+    lost = Conclusion("gpu-lost", "guard", ("gpu017",), "critical", f"GPU3 is lost, password={CORE}", at, who=REPAIR)
+    later = Conclusion("thp-always", "audit", ("gpu017",), "medium", "THP", at)
+    with History(str(tmp_path / "fleet.db")) as history:
+        history.conclude(Examined((lost, later)))
+        history.act([Action("drained", "gpu017", at, BARE, BARE)])
+    path = tmp_path / "gpu017.json"
+    path.write_text(json.dumps({**recorded, "host": "gpu017"}))
+    asked = SupportRequest(host="gpu017", facts_path=path, history=str(tmp_path / "fleet.db"), runs_folder=tmp_path)
+    known = gather.gather(asked, None)
+    told = gather.files(known, page.page(known), "gpu017")
+    past = json.loads(told["history.json"])
+    assert [each["fault"] for each in past["open"]] == ["gpu-lost"]
+    assert past["actions"] == [{"at": at, "kind": "drained", "device": ""}]
+    assert not [name for name, content in told.items() if CORE in content or BARE in content]
 
 
 def test_a_nameless_bundle_has_the_hosts_name_nowhere(tmp_path, recorded):
