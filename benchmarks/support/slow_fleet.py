@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from nodetune.verify.find_slow import model
 from nodetune.verify.find_slow.model import Answer, Fleet, Part
-from nodetune.verify.find_slow.search import search
+from nodetune.verify.find_slow.search import Search
 
 RAILS = 8
 COLD = 0.04
@@ -157,10 +157,7 @@ class SlowFleet:
 
 def searched(fleet, more=0, answer=None):
     """Carry out a search on such a fleet, or with other answers. Return its result."""
-    work, answer = search(fleet.fleet, more), answer or fleet.answer
-    wanted = next(work)
-    try:
-        while True:
-            wanted = work.send(answer(wanted))
-    except StopIteration as done:
-        return done.value
+    search, answer = Search(fleet.fleet, more), answer or fleet.answer
+    while planned := search.next_round():
+        search.add(planned, answer(planned))
+    return search.result()

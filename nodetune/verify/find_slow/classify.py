@@ -6,12 +6,11 @@ All figures are read twice: as the whole run's (the middle of its rails), and as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import exp
 
 from nodetune.verify.find_slow.judge import CLEAR, QUICK, Judge, Judgement, Pair, threshold
 from nodetune.verify.find_slow.likelihood import BAD, DEEP, SMALLEST, Chances, evidence, level, middle, spread, unsure
-from nodetune.verify.find_slow.model import LINK, NODE, PATH, RAIL, UPLINK, Fleet, Part, Run
+from nodetune.verify.find_slow.model import LINK, NODE, PATH, RAIL, UPLINK, Classification, Fleet, Part, Run
 
 Ends = tuple[int, ...]
 
@@ -31,48 +30,19 @@ SHORT_UPLINKS = 0.05
 """Runs under load that are this much below near ones: uplinks are oversubscribed, and load hides a slow link."""
 
 
-@dataclass
-class Conclusions:
-    """The state of all parts by the runs. `named` and `doubts` have parts; `odds`, `clear` and `proven` are about nodes."""
-
-    odds: list[float]
-    clear: set[int]
-    proven: set[int]
-    named: dict[Part, float] = field(default_factory=dict)
-    doubts: dict[Part, float] = field(default_factory=dict)
-    level: float = 0.0
-    noise: float = 0.0
-    falls: tuple[int, int, float] = (0, 0, 0.0)
-    figures: list[float] = field(default_factory=list)
-    """Each run's whole figure below its level."""
-    worst: list[float] = field(default_factory=list)
-    """Each run's worst rail below the whole."""
-    fair: set[int] = field(default_factory=set)
-    """The runs across domains that count for and against their nodes, by number."""
-    unseen: float = 0.0
-    """How far the whole fleet may have moved between rounds: no part is named for a smaller loss."""
-
-    def nodes(self) -> set[int]:
-        """Return the named nodes: as a whole, or by a rail."""
-        return {part.at[0] for part in self.named if part.kind in (NODE, RAIL)}
-
-    def doubtful(self, kind: str) -> list[Part]:
-        return sorted((part for part in self.doubts if part.kind == kind), key=lambda part: part.at)
-
-
-def conclude(
-    fleet: Fleet, runs: Sequence[Run], solo: tuple[Sequence[float], Sequence[float]], unseen: float = 0.0
-) -> Conclusions:
-    """Read the runs of pairs. `solo`: the odds of each node by its own figures, for both readings."""
+def classify(fleet: Fleet, solo: Sequence[Run], runs: Sequence[Run], unseen: float = 0.0) -> Classification:
+    """Classify all parts by the runs of pairs, and by those of each node alone (`solo`)."""
     count = len(fleet.nodes)
     near = [
         {node for run in runs if run.near and end in run.nodes for node in run.nodes} - {end} for end in range(count)
     ]
     proven = {end for end in range(count) if len(near[end]) > 2}
-    found = Conclusions([-99.0] * count, set(range(count)), proven, unseen=unseen)
+    found = Classification([-99.0] * count, set(range(count)), proven, unseen=unseen)
     middles = [middle(run.rails) for run in runs]
     worst = [min(run.rails) - whole if whole > BAD else 0.0 for run, whole in zip(runs, middles, strict=True)]
-    for figures, own, whole in ((middles, solo[0], True), (worst, solo[1], False)):
+    rails = {run.nodes[0]: run.rails for run in solo}
+    odds_alone = _odds_alone([rails.get(node, ()) for node in range(count)])
+    for figures, own, whole in ((middles, odds_alone[0], True), (worst, odds_alone[1], False)):
         if whole or any(len(run.rails) > 1 for run in runs):
             _Reading(fleet, runs, figures, whole, found).read(own)
     _join_links(max(fleet.domains) + 1, found)
@@ -80,14 +50,14 @@ def conclude(
         if part in found.named:
             del found.doubts[part]
     found.clear -= found.nodes()
-    ends = {end for part in found.doubtful(PATH) for end in part.at} - found.proven
+    ends = {end for part in found.doubts if part.kind == PATH for end in part.at} - found.proven
     for node, odds in enumerate(found.odds):
         if (odds > DOUBT or node in ends) and node not in found.nodes():
             found.doubts[Part(NODE, (node,))] = odds
     return found
 
 
-def _join_links(count: int, found: Conclusions) -> None:
+def _join_links(count: int, found: Classification) -> None:
     """Leave open whether most links of a domain are slow, or its uplink is. `count`: the number of domains."""
     links = [part for part in found.named if part.kind == LINK]
     for domain in range(count):
@@ -102,7 +72,7 @@ class _Reading:
     """One of the two readings. `figures` are those of the runs, as logarithms. A run that is short as a whole hides its rails."""
 
     def __init__(
-        self, fleet: Fleet, runs: Sequence[Run], figures: Sequence[float], whole: bool, found: Conclusions
+        self, fleet: Fleet, runs: Sequence[Run], figures: Sequence[float], whole: bool, found: Classification
     ) -> None:
         self._fleet, self._runs, self._whole, self._found = fleet, runs, whole, found
         self._shows = [True] * len(runs) if whole else [figure >= DEEP for figure in found.figures]
@@ -264,7 +234,7 @@ class _Reading:
         return good
 
 
-def own_odds(figures: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:
+def _odds_alone(figures: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:
     """Return the odds of each node by its figures alone, for both readings: at least 0, as a network may still be slow."""
     middles = [middle(each) if each else 0.0 for each in figures]
     worst = [min(each) - whole if each and whole > BAD else 0.0 for each, whole in zip(figures, middles, strict=True)]

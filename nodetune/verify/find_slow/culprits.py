@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from math import ceil, exp, log
 
-from nodetune.verify.find_slow.classify import Conclusions, losses
+from nodetune.verify.find_slow.classify import losses
 from nodetune.verify.find_slow.judge import QUICK, threshold
 from nodetune.verify.find_slow.likelihood import BAD, DEEP, SMALLEST, level, middle, spread
 from nodetune.verify.find_slow.model import (
@@ -18,6 +18,7 @@ from nodetune.verify.find_slow.model import (
     PATH,
     RAIL,
     UPLINK,
+    Classification,
     Culprit,
     Doubt,
     Fleet,
@@ -37,7 +38,7 @@ MIN_GAIN = 0.3
 MAX_MORE = 50
 
 
-def culprits(fleet: Fleet, runs: Sequence[Run], solo: Sequence[Run], found: Conclusions) -> tuple[Culprit, ...]:
+def culprits(fleet: Fleet, runs: Sequence[Run], solo: Sequence[Run], found: Classification) -> tuple[Culprit, ...]:
     """Return each named part with its evidence, the surest first."""
     alone = _Alone(solo, max((len(run.rails) for run in runs), default=1))
     whole = {part.at for part in found.named if part.kind == NODE}
@@ -46,7 +47,9 @@ def culprits(fleet: Fleet, runs: Sequence[Run], solo: Sequence[Run], found: Conc
     return tuple(_culprit(part, odds, fleet, runs, alone, found) for part, odds in named)
 
 
-def _culprit(part: Part, odds: float, fleet: Fleet, runs: Sequence[Run], alone: _Alone, found: Conclusions) -> Culprit:
+def _culprit(
+    part: Part, odds: float, fleet: Fleet, runs: Sequence[Run], alone: _Alone, found: Classification
+) -> Culprit:
     mine = _runs_of(part, fleet, runs, found)
     figures = found.worst if part.kind == RAIL else found.figures
     low = [number for number in mine if figures[number] < QUICK]
@@ -71,7 +74,7 @@ def _culprit(part: Part, odds: float, fleet: Fleet, runs: Sequence[Run], alone: 
     )
 
 
-def _runs_of(part: Part, fleet: Fleet, runs: Sequence[Run], found: Conclusions) -> list[int]:
+def _runs_of(part: Part, fleet: Fleet, runs: Sequence[Run], found: Classification) -> list[int]:
     """Return the numbers of the runs that count for or against the part."""
     if part.kind in (NODE, RAIL):
         mine = [number for number, run in enumerate(runs) if part.at[0] in run.nodes]
@@ -135,7 +138,7 @@ def _said(figure: float, loss: float, noise: float) -> str:
     return SLOW if odds >= DECIDED else WELL if odds <= -DECIDED else UNKNOWN
 
 
-def doubts(fleet: Fleet, runs: Sequence[Run], found: Conclusions) -> tuple[Doubt, ...]:
+def doubts(fleet: Fleet, runs: Sequence[Run], found: Classification) -> tuple[Doubt, ...]:
     """Return what is not decided: each group of parts that the same low runs speak against."""
     left = dict(found.doubts)
     result = []
@@ -157,7 +160,7 @@ def doubts(fleet: Fleet, runs: Sequence[Run], found: Conclusions) -> tuple[Doubt
     return tuple(result)
 
 
-def _between(part: Part, runs: Sequence[Run], found: Conclusions, left: Iterable[Part]) -> list[Part]:
+def _between(part: Part, runs: Sequence[Run], found: Classification, left: Iterable[Part]) -> list[Part]:
     """Return the part, and all others that could explain its low runs. `left`: the parts in doubt that no other group has."""
     if part.kind == PATH:
         return [part, *(Part(NODE, (end,)) for end in part.at if end not in found.proven)]
@@ -177,11 +180,11 @@ def _between(part: Part, runs: Sequence[Run], found: Conclusions, left: Iterable
     return [part, *others, *paths]
 
 
-def _both(number: int, found: Conclusions) -> tuple[float, float]:
+def _both(number: int, found: Classification) -> tuple[float, float]:
     return found.figures[number], found.worst[number] if found.worst else 0.0
 
 
-def _more(missing: float, loss: float, found: Conclusions) -> int:
+def _more(missing: float, loss: float, found: Classification) -> int:
     """Return how many more rounds would bring the odds to the threshold, if its runs go on like this. 0: none would."""
     shallow = max(loss, SMALLEST)
     count, every, _ = found.falls

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target
 from nodetune.remote.live_pool import Ended
-from nodetune.verify import figures
+from nodetune.verify import catalogue, figures
 from nodetune.verify.find_slow.model import FAILED, HANG, SOLO, WRONG, Answer, Round
+from nodetune.verify.find_slow.stragglers import kind_of, usual_figures
 from nodetune.verify.findings import WRONG as WRONG_WORDS
 from nodetune.verify.model import Figure, Unmeasured
+from nodetune.verify.request import VerifyRequest
 from nodetune.verify.run import Event, Measure, Plan, Tell
 from nodetune.verify.suites import Item
 
 RAILS = "rails"
 SOLO_ON_GPUS, SOLO_ON_CPUS = ("gemm", "gpu_memory"), ("memory",)
-SOLO_METRICS = ("bf16", "bf16_sustained", "device_copy", "local")
-"""Metrics of a host by itself that show how fast its parts are. Others of the same measurements are for people."""
 
 HANGING = ("not finished", "nothing moved", "sent nothing about")
 """Marks of a hang in the reasons of the payload."""
@@ -36,6 +36,20 @@ class RoundSettings:
     solo: tuple[Item, ...] = ()
     rails: Mapping[str, Any] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def of(request: VerifyRequest, on_gpus: bool) -> RoundSettings:
+        """Return the settings of a request. `on_gpus`: whether a host has GPUs."""
+        measure = request.measure
+        gpus = {"gpus": list(measure.gpus)} if measure.gpus else {}
+        rails = {
+            **gpus,
+            **{name: value for name, value in (("nccl", measure.nccl), ("network", measure.network)) if value},
+        }
+        kinds = [catalogue.of(name) for name in (SOLO_ON_GPUS if on_gpus else SOLO_ON_CPUS)]
+        items = [{"seconds": kind.seconds, **kind.item("quick")} for kind in kinds]
+        solo = tuple({**item, "options": {**item["options"], **gpus}} for item in items)
+        return RoundSettings(request.round_seconds, solo, rails, dict(measure.env))
 
 
 @dataclass
@@ -73,17 +87,17 @@ class HostRounds:
         """Why a host could not be measured, or why its run broke: the last reason of each."""
         self.unit = ""
 
-    def answer(self, wanted: Round) -> list[Answer]:
+    def execute(self, planned: Round) -> list[Answer]:
         """Carry out a round. Return the answer of each group, in order."""
-        heard = self._measured(wanted)
-        if wanted.kind == SOLO:
+        heard = self._measured(planned)
+        if planned.kind == SOLO:
             self.alone += [figure for each in heard.values() for figure in each.figures]
-            return self._alone([[heard[self._targets[node].name] for node in group] for group in wanted.groups])
-        return [self._together([heard[self._targets[node].name] for node in group]) for group in wanted.groups]
+            return self._alone([[heard[self._targets[node].name] for node in group] for group in planned.groups])
+        return [self._together([heard[self._targets[node].name] for node in group]) for group in planned.groups]
 
-    def _measured(self, wanted: Round) -> dict[str, _Heard]:
-        groups = {node: group for group in wanted.groups for node in group}
-        plans = {self._targets[node].name: self._plan(wanted.kind, group) for node, group in groups.items()}
+    def _measured(self, planned: Round) -> dict[str, _Heard]:
+        groups = {node: group for group in planned.groups for node in group}
+        plans = {self._targets[node].name: self._plan(planned.kind, group) for node, group in groups.items()}
         heard = {host: _Heard() for host in plans}
         targets = [self._targets[node] for node in sorted(groups)]
         for target, event in self._how(targets, lambda target: plans[target.name], self._connection):
@@ -158,24 +172,6 @@ class HostRounds:
         return answers
 
 
-def kind_of(figure: Figure) -> tuple[str, str]:
-    return figure.measurement, figure.metric
-
-
-def usual_figures(alone: Iterable[Figure]) -> dict[tuple[str, str], float]:
-    """Return the middle figure over the fleet of each metric that shows how fast a part is by itself."""
-    every: dict[tuple[str, str], list[float]] = {}
-    for figure in alone:
-        if figure.metric in SOLO_METRICS and figure.value > 0:
-            every.setdefault(kind_of(figure), []).append(figure.value)
-    return {kind: sorted(values)[len(values) // 2] for kind, values in every.items()}
-
-
 def _ordered(parts: Mapping[str, float]) -> tuple[float, ...]:
     """Return the figures by the number in their subjects: rail 2 before rail 10."""
     return tuple(parts[name] for name in sorted(parts, key=lambda name: (len(name), name)))
-
-
-def solo_items(gpus: bool, item: Callable[[str], Item]) -> tuple[Item, ...]:
-    """Return what each host measures by itself."""
-    return tuple(item(name) for name in (SOLO_ON_GPUS if gpus else SOLO_ON_CPUS))

@@ -23,17 +23,18 @@ class Fleet:
     names: tuple[str, ...] = ("",)
     """The name of each domain."""
 
-    def members(self, domain: int) -> list[int]:
-        return [node for node, each in enumerate(self.domains) if each == domain]
-
 
 @dataclass(frozen=True)
 class Round:
-    """Disjoint groups of nodes that run at the same time. `loaded`: every domain sends as much as it can to others."""
+    """Disjoint groups of nodes that run at the same time.
+
+    `loaded`: every domain sends as much as it can to others. `ring`: one of the rounds that have all neighbours.
+    """
 
     kind: str
     groups: tuple[tuple[int, ...], ...]
     loaded: bool = False
+    ring: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,32 @@ class Part:
     kind: str
     at: tuple[int, ...]
     rail: int | None = None
+
+
+@dataclass
+class Classification:
+    """The state of all parts by the runs. `named` and `doubts` have parts; `odds`, `clear` and `proven` are about nodes."""
+
+    odds: list[float]
+    clear: set[int]
+    proven: set[int]
+    named: dict[Part, float] = field(default_factory=dict)
+    doubts: dict[Part, float] = field(default_factory=dict)
+    level: float = 0.0
+    noise: float = 0.0
+    falls: tuple[int, int, float] = (0, 0, 0.0)
+    figures: list[float] = field(default_factory=list)
+    """Each run's whole figure below its level."""
+    worst: list[float] = field(default_factory=list)
+    """Each run's worst rail below the whole."""
+    fair: set[int] = field(default_factory=set)
+    """The runs across domains that count for and against their nodes, by number."""
+    unseen: float = 0.0
+    """How far the whole fleet may have moved between rounds: no part is named for a smaller loss."""
+
+    def nodes(self) -> set[int]:
+        """Return the named nodes: as a whole, or by a rail."""
+        return {part.at[0] for part in self.named if part.kind in (NODE, RAIL)}
 
 
 @dataclass(frozen=True)

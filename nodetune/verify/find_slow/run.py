@@ -14,12 +14,11 @@ from nodetune.foundation.stage_output import Phase, Show
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target
 from nodetune.remote.selected_hosts import selected_hosts
-from nodetune.verify import catalogue, hardware_limits, reference, remote, run, slurm
-from nodetune.verify.find_slow.host_rounds import HostRounds, RoundSettings, solo_items, usual_figures
+from nodetune.verify import remote, run, slurm
+from nodetune.verify.find_slow.host_rounds import HostRounds, RoundSettings
 from nodetune.verify.find_slow.model import GPU, NIC, NODE, PATH, RAIL, SOLO, Fleet, Part, Result, Round
-from nodetune.verify.find_slow.search import search
-from nodetune.verify.find_slow.stragglers import Floor, Straggler, confirmed, stragglers
-from nodetune.verify.model import Expectation, Figure
+from nodetune.verify.find_slow.search import Search
+from nodetune.verify.find_slow.stragglers import Straggler, confirmed, stragglers, usual_figures
 from nodetune.verify.request import VerifyRequest
 from nodetune.verify.run import HostVerification
 
@@ -60,21 +59,48 @@ class SlowSearch:
 
 
 def find_slow(request: VerifyRequest, show: Show) -> SlowSearch:
-    """Search the selected hosts. Raise InventoryError, UserError or OSError."""
-    connection = request.connection
+    """Search the selected hosts: plan a round, run it, add its answers. Raise InventoryError, UserError or OSError.
+
+    Ctrl-C ends it without a result.
+    """
+    connection, seconds = request.connection, []
     targets = {target.name: target for target in selected_hosts(connection, show.detail)}
     with show.phase("find-slow", len(targets), 0.0) as phase:
         seen = _reached(request, list(targets.values()), phase)
-        free = [name for name, each in seen.items() if each.state == "ok"]
-        fleet = ordered(free, request.leaf, show)
-        rounds = _rounds(request, [targets[name] for name in fleet.nodes], seen, phase)
-        machines = {name: each.machine for name, each in seen.items()}
-        found = _searched(fleet, rounds, request.more_rounds, show, lambda figure: floor(figure, machines[figure.host]))
-    lost = tuple(each for each in seen.values() if each.state != "ok")
+        fleet = ordered([name for name, each in seen.items() if each.state == "ok"], request.leaf, show)
+        machines = {name: seen[name].machine for name in fleet.nodes}
+        rounds = HostRounds(
+            [targets[name] for name in fleet.nodes],
+            slurm.measure if connection.transport == "slurm" else remote.measure,
+            connection,
+            RoundSettings.of(request, any(machine.gpus for machine in machines.values())),
+            phase.step,
+        )
+        search = Search(fleet, request.more_rounds)
+        while planned := search.next_round():
+            start = time.monotonic()
+            answers = rounds.execute(planned)
+            seconds.append(time.monotonic() - start)
+            what = text.count(len(planned.groups), "run")
+            show.note(f"round {len(seconds)}: {planned.kind}, {what}, {seconds[-1]:.0f} s")
+            if not any(each.figures or each.fault for each in answers) and planned.kind != SOLO:
+                raise UserError(_nothing(rounds))
+            search.add(planned, answers)
+        result = search.result()
+        slow_alone = _slow_alone(fleet, rounds, machines)
+    found = SlowSearch(
+        fleet,
+        result,
+        stragglers=tuple(slow_alone),
+        unreached=tuple(each for each in seen.values() if each.state != "ok"),
+        seconds=tuple(seconds),
+        reasons=dict(rounds.reasons),
+        unit=rounds.unit,
+        expect=request.expect,
+    )
     named = dict.fromkeys(host for each in found.result.culprits for host in found.hosts(each.part))
     named |= dict.fromkeys(each.host for each in found.stragglers)
-    causes = _causes([targets[name] for name in named], connection)
-    return replace(found, unreached=lost, causes=causes, expect=request.expect)
+    return replace(found, causes=_causes([targets[name] for name in named], connection))
 
 
 def _reached(request: VerifyRequest, targets: list[Target], phase: Phase) -> dict[str, HostVerification]:
@@ -113,63 +139,21 @@ def ordered(hosts: Sequence[str], leaves: Sequence[str], show: Show) -> Fleet:
     )
 
 
-def _rounds(
-    request: VerifyRequest, targets: Sequence[Target], seen: Mapping[str, HostVerification], phase: Phase
-) -> HostRounds:
-    measure = request.measure
-    on_gpus = any(seen[target.name].machine.gpus for target in targets)
-    options = {"gpus": list(measure.gpus) or None, "nccl": measure.nccl or None, "network": measure.network or None}
-    given = {name: value for name, value in options.items() if value}
-    solo = solo_items(on_gpus, lambda name: {"seconds": catalogue.of(name).seconds, **catalogue.of(name).item("quick")})
-    own = {name: value for name, value in given.items() if name == "gpus"}
-    solo = tuple({**each, "options": {**each["options"], **own}} for each in solo)
-    how = slurm.measure if request.connection.transport == "slurm" else remote.measure
-    wanted = RoundSettings(request.round_seconds, solo, given, dict(measure.env))
-    return HostRounds(targets, how, request.connection, wanted, phase.step)
-
-
-def floor(figure: Figure, machine: Machine) -> Expectation | None:
-    """Return the shipped figure if being below it decides."""
-    expected, entry = reference.shipped(figure, machine, hardware_limits.of(figure, machine)) or (None, None)
-    return expected if expected and entry and entry.decides(met=False) else None
-
-
-def _searched(fleet: Fleet, rounds: HostRounds, more: int, show: Show, least: Floor) -> SlowSearch:
-    """Carry out the search round by round. Ctrl-C ends it without a result."""
-    work, seconds = search(fleet, more), []
-    wanted = next(work)
-    while True:
-        start = time.monotonic()
-        answers = rounds.answer(wanted)
-        seconds.append(time.monotonic() - start)
-        what = text.count(len(wanted.groups), "run")
-        show.note(f"round {len(seconds)}: {wanted.kind}, {what}, {seconds[-1]:.0f} s")
-        if not any(each.figures or each.fault for each in answers) and wanted.kind != SOLO:
-            raise UserError(_nothing(rounds))
-        try:
-            wanted = work.send(answers)
-        except StopIteration as done:
-            found = SlowSearch(
-                fleet, done.value, seconds=tuple(seconds), reasons=dict(rounds.reasons), unit=rounds.unit
-            )
-            return replace(found, stragglers=tuple(_slow_alone(fleet, rounds, least)))
-
-
 def _nothing(rounds: HostRounds) -> str:
     host, why = next(iter(rounds.reasons.items()), ("no host", "it sent no figure"))
     return f"--find-slow: no pair of hosts could be measured: {host}: {why}"
 
 
-def _slow_alone(fleet: Fleet, rounds: HostRounds, least: Floor) -> list[Straggler]:
+def _slow_alone(fleet: Fleet, rounds: HostRounds, machines: Mapping[str, Machine]) -> list[Straggler]:
     """Return parts that are slow by themselves in two runs: the second only of their hosts and as many others."""
-    first = stragglers(rounds.alone, least)
+    first = stragglers(rounds.alone, machines)
     if not first:
         return []
     usual, before = usual_figures(rounds.alone), len(rounds.alone)
     hosts = {each.host for each in first}
     others = [name for name in fleet.nodes if name not in hosts][: len(hosts)]
     again = [node for node, name in enumerate(fleet.nodes) if name in hosts or name in others]
-    rounds.answer(Round(SOLO, tuple((node,) for node in again)))
+    rounds.execute(Round(SOLO, tuple((node,) for node in again)))
     return confirmed(first, rounds.alone[before:], usual)
 
 

@@ -1,34 +1,18 @@
-"""The search: which runs it needs, one round after another, and what they show. Pure.
-
-Every node by itself; the ring of all nodes as pairs; every domain with every other; then repeats of what is in doubt, until
-the odds say slow or well, or the rounds are spent; at last the others run as one.
-"""
+"""A search in progress: it plans a round, takes its answers, and says in the end what they show. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import comb, exp, log, log2
 from statistics import median
 
-from nodetune.verify.find_slow import culprits, schedule
-from nodetune.verify.find_slow.classify import Conclusions, conclude, own_odds
+from nodetune.verify.find_slow import culprits
+from nodetune.verify.find_slow.classify import classify
 from nodetune.verify.find_slow.likelihood import BAD, SMALLEST, USUAL_NOISE, level, middle, unsure
-from nodetune.verify.find_slow.model import (
-    LINK,
-    PAIRS,
-    PATH,
-    SOLO,
-    UPLINK,
-    WHOLE,
-    Answer,
-    Fleet,
-    Part,
-    Result,
-    Round,
-    Run,
-)
+from nodetune.verify.find_slow.model import PATH, SOLO, WHOLE, Answer, Classification, Fleet, Part, Result, Round, Run
+from nodetune.verify.find_slow.schedule import Schedule
 
 DRIFT = 0.02
 """A round whose witnesses moved by more than this is read against them."""
@@ -39,82 +23,63 @@ BY_CHANCE = 0.01
 MIN_ROUNDS = 10
 """The bound of rounds of small fleets: fewer pairs run at once there."""
 
-Search = Generator[Round, Sequence[Answer], Result]
-
 
 def most_rounds(count: int) -> int:
     """Return the bound of rounds for a number of nodes."""
     return max(MIN_ROUNDS, int(log2(count)) + 4) + (count % 2 and count > 2)
 
 
-def search(fleet: Fleet, more: int = 0) -> Search:
-    """Yield rounds, receive their answers in the order of the groups, and return what is slow.
+class Search:
+    """Plan the `next_round`, have it run, `add` its answers, until there is none: then the `result`.
 
     `more`: rounds beyond the bound, for what it leaves undecided.
     """
-    work = _Work(fleet)
-    yield from work.alone()
-    for pairs in schedule.ring(len(fleet.nodes)):
-        yield from work.pairs(pairs, ring=True)
-    if max(fleet.domains) >= 3:  # with fewer domains, the ring has shown every link
-        yield from work.pairs(schedule.tournament(fleet, 0), loaded=True)
-    turn = 1
-    while work.conclude().doubts and len(work.rounds) < most_rounds(len(fleet.nodes)) + more - 1:
-        turn += 1
-        pairs = schedule.Repeats(fleet, work.found, work.met, turn).pairs()
-        if work.found.doubtful(UPLINK) and (turn % 2 or not pairs):  # by turns, as it takes all nodes
-            yield from work.pairs(schedule.tournament(fleet, turn), loaded=True)
-        elif pairs:
-            yield from work.pairs(pairs)
-        else:
-            break
-    yield from work.proof()
-    return work.result()
 
-
-class _Work:
-    """The state of a search."""
-
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: Fleet, more: int = 0) -> None:
         self._fleet = fleet
-        self.rounds: list[Round] = []
-        self.met: Counter[tuple[int, ...]] = Counter()
-        self.found = Conclusions([], set(), set())
-        self._solo: list[Sequence[float]] = [() for _ in fleet.nodes]
-        self._solo_runs: list[Run] = []
+        self._schedule = Schedule(fleet, most_rounds(len(fleet.nodes)) + more)
+        self._rounds: list[Round] = []
+        self._solo: list[Run] = []
         self._runs: list[Run] = []
         self._unread: list[Run] = []
         self._whole = Answer()
+        self._found = Classification([], set(), set())
         self._unseen = 0.0  # the largest drift that a repeat may hide
 
-    def _ask(
-        self, kind: str, groups: Sequence[tuple[int, ...]], loaded: bool = False
-    ) -> Generator[Round, Sequence[Answer], list[Run]]:
-        """Have a round carried out. Return the runs that were measured."""
-        wanted = Round(kind, tuple(groups), loaded)
-        answers = yield wanted
-        number = len(self.rounds)
-        self.rounds.append(wanted)
-        return [
-            Run(group, _logarithms(answer), answer.fault, number)
-            for group, answer in zip(groups, answers, strict=True)
+    def next_round(self) -> Round | None:
+        """Return the next round to run, after the answers of the one before were added. None: that was the last."""
+        done = len(self._rounds)
+        if done and self._rounds[-1].kind == WHOLE:
+            return None
+        if first := self._schedule.first(done):
+            return first
+        self._found = classify(self._fleet, self._solo, self._runs, self._unseen)
+        met = Counter(run.nodes for run in (*self._runs, *self._unread))
+        return self._schedule.repeat(done, self._found, met) or self._schedule.last(self._found)
+
+    def add(self, planned: Round, answers: Sequence[Answer]) -> None:
+        """Take the answers of a round, in the order of its groups."""
+        domain, number = self._fleet.domains, len(self._rounds)
+        self._rounds.append(planned)
+        runs = [
+            Run(
+                group,
+                _logarithms(answer),
+                answer.fault,
+                number,
+                ring=planned.ring,
+                near=len({domain[node] for node in group}) == 1,
+                loaded=planned.loaded,
+            )
+            for group, answer in zip(planned.groups, answers, strict=True)
             if answer.figures or answer.fault
         ]
-
-    def alone(self) -> Generator[Round, Sequence[Answer], None]:
-        self._solo_runs = yield from self._ask(SOLO, [(node,) for node in range(len(self._fleet.nodes))])
-        for run in self._solo_runs:
-            self._solo[run.nodes[0]] = run.rails
-
-    def pairs(
-        self, groups: Sequence[tuple[int, ...]], ring: bool = False, loaded: bool = False
-    ) -> Generator[Round, Sequence[Answer], None]:
-        runs = yield from self._ask(PAIRS, groups, loaded)
-        self.met.update(run.nodes for run in runs)
-        domain = self._fleet.domains
-        self._runs += self._steady(
-            [replace(run, ring=ring, near=domain[run.nodes[0]] == domain[run.nodes[1]], loaded=loaded) for run in runs]
-        )
+        if planned.kind == WHOLE:
+            (self._whole,) = answers
+        elif planned.kind == SOLO:
+            self._solo = runs
+        else:
+            self._runs += self._steady(runs)
 
     def _steady(self, runs: list[Run]) -> list[Run]:
         """Take a drift of the whole fleet out of a round: what its near pairs moved against the ring.
@@ -152,33 +117,19 @@ class _Work:
 
     def _chance(self, least: int, of: int) -> float:
         """Return the chance that at least this number of witnesses fell one by one."""
-        count, every, _ = self.found.falls
+        count, every, _ = self._found.falls
         one = (1 + count) / (4 + every)
         return sum(comb(of, fell) * one**fell * (1 - one) ** (of - fell) for fell in range(least, of + 1))
 
     def _bound(self, count: int) -> float:
-        return max(DRIFT, unsure(self.found.noise or USUAL_NOISE, count))
+        return max(DRIFT, unsure(self._found.noise or USUAL_NOISE, count))
 
     def _is_witness(self, run: Run) -> bool:
         """Return whether a repeated pair is good. A path in doubt was chosen for a low figure, and the next is mostly higher."""
-        return set(run.nodes) <= self.found.clear and Part(PATH, run.nodes) not in self.found.doubts
-
-    def conclude(self) -> Conclusions:
-        self.found = conclude(self._fleet, self._runs, own_odds(self._solo), self._unseen)
-        return self.found
-
-    def proof(self) -> Generator[Round, Sequence[Answer], None]:
-        """Run the others as one."""
-        away = {part.at[0] for part in self.found.named if part.kind == UPLINK}
-        away |= {part.at[0] for part in self.found.named if part.kind == LINK}
-        out = self.found.nodes() | {part.at[0] for part in self.found.named if part.kind == PATH}
-        rest = tuple(node for node, domain in enumerate(self._fleet.domains) if node not in out and domain not in away)
-        if len(rest) > 1:
-            (self._whole,) = yield Round(WHOLE, (rest,))
-            self.rounds.append(Round(WHOLE, (rest,)))
+        return set(run.nodes) <= self._found.clear and Part(PATH, run.nodes) not in self._found.doubts
 
     def result(self) -> Result:
-        found, whole = self.found, self._whole
+        found, whole = self._found, self._whole
         left = None
         if whole.figures and found.figures:
             short = middle(_logarithms(whole)) - found.level
@@ -186,17 +137,17 @@ class _Work:
         elif whole.fault:
             left = 1.0
         return Result(
-            culprits=culprits.culprits(self._fleet, self._runs, self._solo_runs, found),
+            culprits=culprits.culprits(self._fleet, self._runs, self._solo, found),
             doubts=culprits.doubts(self._fleet, self._runs, found),
             left=left,
-            whole=self.rounds[-1].groups[0] if self.rounds and self.rounds[-1].kind == WHOLE else (),
+            whole=self._rounds[-1].groups[0] if self._rounds and self._rounds[-1].kind == WHOLE else (),
             whole_figure=middle(whole.figures) if whole.figures else 0.0,
             whole_fault=whole.fault,
             level=exp(found.level) if found.figures else 0.0,
             noise=found.noise,
             falls=found.falls,
-            rounds=tuple(self.rounds),
-            runs=(*self._solo_runs, *self._runs, *self._unread),
+            rounds=tuple(self._rounds),
+            runs=(*self._solo, *self._runs, *self._unread),
         )
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import erfc, sqrt
 
+from nodetune.facts.machine import Machine
 from nodetune.foundation import stats
-from nodetune.verify.find_slow.host_rounds import SOLO_METRICS, kind_of
+from nodetune.verify import hardware_limits, reference
 from nodetune.verify.model import Expectation, Figure
+
+SOLO_METRICS = ("bf16", "bf16_sustained", "device_copy", "local")
+"""Metrics of a host by itself that show how fast its parts are. Others of the same measurements are for people."""
 
 CHANCE = 1e-3
 """The chance of one wrong name in a fleet, over all parts and metrics."""
@@ -17,9 +21,6 @@ MIN_LOSS = 0.03
 MIN_SPREAD = 0.005
 ENOUGH = 8
 """With fewer parts of a kind, one that is off hides among the others: they are compared with the shipped figure."""
-
-Floor = Callable[[Figure], Expectation | None]
-"""The shipped figure that decides about a part by itself; None without one."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,21 @@ class Straggler:
     floor: Expectation | None = None
 
 
-def stragglers(figures: Sequence[Figure], floor: Floor = lambda _: None) -> list[Straggler]:
-    """Return the outliers on the slow side, the worst first; of a part only its worst metric."""
+def kind_of(figure: Figure) -> tuple[str, str]:
+    return figure.measurement, figure.metric
+
+
+def usual_figures(alone: Iterable[Figure]) -> dict[tuple[str, str], float]:
+    """Return the middle figure over the fleet of each metric that shows how fast a part is by itself."""
+    every: dict[tuple[str, str], list[float]] = {}
+    for figure in alone:
+        if figure.metric in SOLO_METRICS and figure.value > 0:
+            every.setdefault(kind_of(figure), []).append(figure.value)
+    return {kind: sorted(values)[len(values) // 2] for kind, values in every.items()}
+
+
+def stragglers(figures: Sequence[Figure], machines: Mapping[str, Machine]) -> list[Straggler]:
+    """Return the outliers on the slow side, the worst first; of a part only its worst metric. `machines`: by host."""
     kinds: dict[tuple[str, str], list[Figure]] = {}
     for figure in figures:
         if figure.metric in SOLO_METRICS and figure.value > 0:
@@ -48,7 +62,7 @@ def stragglers(figures: Sequence[Figure], floor: Floor = lambda _: None) -> list
     found = [
         each
         for alike in kinds.values()
-        for each in (_outliers(alike, tests) if len(alike) >= ENOUGH else _below(alike, floor))
+        for each in (_outliers(alike, tests) if len(alike) >= ENOUGH else _below(alike, machines))
     ]
     worst: dict[tuple[str, str], Straggler] = {}
     for each in sorted(found, key=lambda each: -each.loss):
@@ -66,13 +80,20 @@ def _outliers(alike: Sequence[Figure], tests: int) -> Iterable[Straggler]:
             yield Straggler(figure.host, figure.subject, figure.metric, loss, chance)
 
 
-def _below(alike: Sequence[Figure], floor: Floor) -> Iterable[Straggler]:
+def _below(alike: Sequence[Figure], machines: Mapping[str, Machine]) -> Iterable[Straggler]:
     for figure in alike:
-        least = floor(figure)
-        if least and not least.met_by(figure):
+        machine = machines.get(figure.host)
+        floor = _floor(figure, machine) if machine else None
+        if floor and not floor.met_by(figure):
             yield Straggler(
-                figure.host, figure.subject, figure.metric, 1 - figure.value / least.bound, 0.0, floor=least
+                figure.host, figure.subject, figure.metric, 1 - figure.value / floor.bound, 0.0, floor=floor
             )
+
+
+def _floor(figure: Figure, machine: Machine) -> Expectation | None:
+    """Return the shipped figure if being below it decides."""
+    expected, entry = reference.shipped(figure, machine, hardware_limits.of(figure, machine)) or (None, None)
+    return expected if expected and entry and entry.decides(met=False) else None
 
 
 def confirmed(

@@ -15,7 +15,7 @@ from nodetune.report.text import find_slow as report
 from nodetune.verify.find_slow import document, labels
 from nodetune.verify.find_slow.host_rounds import HostRounds, RoundSettings
 from nodetune.verify.find_slow.model import PAIRS, SOLO, Culprit, Doubt, Fleet, Part, Result, Round
-from nodetune.verify.find_slow.run import SlowSearch, floor, ordered
+from nodetune.verify.find_slow.run import SlowSearch, ordered
 from nodetune.verify.find_slow.stragglers import Straggler, confirmed, stragglers
 from nodetune.verify.model import Figure
 from tests.support import commandline
@@ -49,7 +49,7 @@ def answers(kind, groups, events, seconds=5.0):
 
     solo = ({"name": "gemm", "options": {}, "seconds": 45},)
     rounds = HostRounds([Target(name) for name in HOSTS], how, None, RoundSettings(60.0, solo), lambda *_: None)
-    return rounds.answer(Round(kind, groups)), rounds
+    return rounds.execute(Round(kind, groups)), rounds
 
 
 def test_a_pair_is_as_fast_as_its_slower_host_on_each_rail():
@@ -130,29 +130,29 @@ def alone(slow=(), count=8, metric="bf16"):
 
 
 def test_a_gpu_that_computes_slower_than_the_fleet_is_named():
-    (found,) = stragglers(alone({(3, 5)}))
+    (found,) = stragglers(alone({(3, 5)}), {})
     assert (found.host, found.subject) == ("g3", "GPU5")
     assert found.loss == pytest.approx(0.1, abs=0.01)
-    assert stragglers(alone()) == []
+    assert stragglers(alone(), {}) == []
 
 
 def test_few_parts_name_no_straggler():
-    assert stragglers(alone({(0, 0)}, count=1)[:4]) == []
+    assert stragglers(alone({(0, 0)}, count=1)[:4], {}) == []
 
 
 def test_of_few_parts_one_below_the_shipped_figure_is_named():
     h200 = Machine(model="NVIDIA H200", gpus=1)
     few = [Figure(name, "gemm", "bf16", "GPU0", ((value,),), "TFLOP/s") for name, value in (("a", 741.0), ("b", 371.0))]
-    (found,) = stragglers(few, lambda figure: floor(figure, h200))
+    (found,) = stragglers(few, dict.fromkeys("ab", h200))
     assert (found.host, found.floor.bound) == ("b", pytest.approx(702, abs=1))
     assert found.loss == pytest.approx(0.47, abs=0.01)
     assert "2 runs; at least 70" in labels.alone(*confirmed([found], few, {}))
-    assert stragglers(few, lambda figure: floor(figure, Machine(model="NVIDIA of tomorrow", gpus=1))) == []
+    assert stragglers(few, dict.fromkeys("ab", Machine(model="NVIDIA of tomorrow", gpus=1))) == []
 
 
 def test_a_straggler_that_was_quick_again_is_not_named():
     usual = {("gemm", "bf16"): 702.0}
-    first = stragglers(alone({(3, 5)}))
+    first = stragglers(alone({(3, 5)}), {})
     assert confirmed(first, alone(), usual) == []
     assert [each.runs for each in confirmed(first, alone({(3, 5)}), usual)] == [2]
 

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.find_slow import outcome, planted
 from benchmarks.support.slow_fleet import Loss, SlowFleet, on_rails, searched
 from nodetune.verify.find_slow import schedule
-from nodetune.verify.find_slow.classify import Conclusions, conclude
+from nodetune.verify.find_slow.classify import classify
 from nodetune.verify.find_slow.judge import Judge, threshold
 from nodetune.verify.find_slow.likelihood import BAD, Chances, evidence, level, spread
 from nodetune.verify.find_slow.model import (
@@ -20,6 +20,7 @@ from nodetune.verify.find_slow.model import (
     PAIRS,
     PATH,
     Answer,
+    Classification,
     Fleet,
     Part,
     Round,
@@ -136,7 +137,7 @@ def test_one_pair_across_does_not_name_the_link():
     pairs = [*ring, (0, 2), (1, 3), (4, 6), (5, 7)]
     runs = [Run(pair, (0.0,), "", 1, pair in ring, pair[0] // 4 == pair[1] // 4) for pair in pairs if pair != (3, 4)]
     runs += [Run((3, 4), (-0.7,), "", turn, turn == 1, near=False) for turn in range(1, 8)]
-    found = conclude(eight, runs, ([0.0] * 8, [0.0] * 8))
+    found = classify(eight, [], runs)
     assert not found.named
     assert Part(LINK, (0, 1)) in found.doubts
 
@@ -185,7 +186,7 @@ def test_pairs_that_are_repeated_for_a_low_figure_do_not_move_the_fleet():
 
 def test_the_likeliest_of_the_links_in_doubt_is_tried_first():
     nodes = range(24)
-    found = Conclusions([-9.0] * 24, set(nodes), set(nodes))
+    found = Classification([-9.0] * 24, set(nodes), set(nodes))
     found.doubts = {Part(LINK, (0, 1)): 0.5, Part(LINK, (0, 2)): 4.0, Part(LINK, (1, 2)): 1.0}
     them = Fleet(tuple(f"n{node}" for node in nodes), tuple(node // 8 for node in nodes), ("a", "b", "c"))
     pairs = schedule.Repeats(them, found, Counter(), 2).pairs()
