@@ -85,6 +85,12 @@ def compared(search: SlowSearch, host: str) -> StageResult:
     if lost:
         return failed(f"not compared: {lost[0]}", INCOMPLETE)
     if code:
-        why = "undecided" if search.result.doubts else "the hosts as one are short" if search.left else "no proof run"
+        why = (
+            "undecided"
+            if search.result.doubts
+            else "the hosts as one are short"
+            if search.shortfall
+            else "no proof run"
+        )
         return failed(f"{why} (find-slow.json): try again, or --with others", code)
     return StageResult(DONE, f"with {', '.join(name for name in search.fleet.nodes if name != host)}")

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from nodetune.verify.find_slow.model import (
+    JOINT,
     LINK,
     NODE,
     PAIRS,
@@ -16,7 +17,6 @@ from nodetune.verify.find_slow.model import (
     RAIL,
     SOLO,
     UPLINK,
-    WHOLE,
     Classification,
     Fleet,
     Part,
@@ -48,7 +48,7 @@ class Schedule:
         if not found.doubts or done >= self._max_rounds - 1:
             return None
         turn = done - len(self._first) + 2
-        pairs = Repeats(self._fleet, found, met, turn).pairs()
+        pairs = RepeatPlan(self._fleet, found, met, turn).pairs()
         if any(part.kind == UPLINK for part in found.doubts) and (
             turn % 2 or not pairs
         ):  # by turns, as it takes all nodes
@@ -60,7 +60,7 @@ class Schedule:
         away = {part.at[0] for part in found.named if part.kind in (UPLINK, LINK)}
         out = {part.at[0] for part in found.named if part.kind in (NODE, RAIL, PATH)}
         rest = tuple(node for node, domain in enumerate(self._fleet.domains) if node not in out and domain not in away)
-        return Round(WHOLE, (rest,)) if len(rest) > 1 else None
+        return Round(JOINT, (rest,)) if len(rest) > 1 else None
 
 
 def ring(count: int) -> list[list[Group]]:
@@ -94,7 +94,7 @@ def _sorted(one: int, other: int) -> Group:
     return (one, other) if one < other else (other, one)
 
 
-class Repeats:
+class RepeatPlan:
     """The pairs of a round that tries again what is in doubt, each node in one pair at most."""
 
     def __init__(self, fleet: Fleet, found: Classification, met: Counter[Group], turn: int) -> None:

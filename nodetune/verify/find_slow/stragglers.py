@@ -43,13 +43,13 @@ def kind_of(figure: Figure) -> tuple[str, str]:
     return figure.measurement, figure.metric
 
 
-def usual_figures(alone: Iterable[Figure]) -> dict[tuple[str, str], float]:
+def usual_figures(figures: Iterable[Figure]) -> dict[tuple[str, str], float]:
     """Return the middle figure over the fleet of each metric that shows how fast a part is by itself."""
-    every: dict[tuple[str, str], list[float]] = {}
-    for figure in alone:
+    by_kind: dict[tuple[str, str], list[float]] = {}
+    for figure in figures:
         if figure.metric in SOLO_METRICS and figure.value > 0:
-            every.setdefault(kind_of(figure), []).append(figure.value)
-    return {kind: sorted(values)[len(values) // 2] for kind, values in every.items()}
+            by_kind.setdefault(kind_of(figure), []).append(figure.value)
+    return {kind: sorted(values)[len(values) // 2] for kind, values in by_kind.items()}
 
 
 def stragglers(figures: Sequence[Figure], machines: Mapping[str, Machine]) -> list[Straggler]:
@@ -59,14 +59,14 @@ def stragglers(figures: Sequence[Figure], machines: Mapping[str, Machine]) -> li
         if figure.metric in SOLO_METRICS and figure.value > 0:
             kinds.setdefault(kind_of(figure), []).append(figure)
     tests = sum(map(len, kinds.values()))
-    found = [
-        each
+    candidates = [
+        straggler
         for alike in kinds.values()
-        for each in (_outliers(alike, tests) if len(alike) >= ENOUGH else _below(alike, machines))
+        for straggler in (_outliers(alike, tests) if len(alike) >= ENOUGH else _below(alike, machines))
     ]
     worst: dict[tuple[str, str], Straggler] = {}
-    for each in sorted(found, key=lambda each: -each.loss):
-        worst.setdefault((each.host, each.subject), each)
+    for straggler in sorted(candidates, key=lambda straggler: -straggler.loss):
+        worst.setdefault((straggler.host, straggler.subject), straggler)
     return list(worst.values())
 
 
@@ -101,9 +101,13 @@ def confirmed(
 ) -> list[Straggler]:
     """Return those that lost at least half as much in a second run: one that falls now and then does not count."""
     second = {(figure.host, figure.subject, figure.metric): figure for figure in again}
-    kept = []
-    for each in first:
-        figure = second.get((each.host, each.subject, each.metric))
-        if figure and 1 - figure.value / (each.floor.bound if each.floor else usual[kind_of(figure)]) >= each.loss / 2:
-            kept.append(replace(each, runs=2))
-    return kept
+    still_slow = []
+    for straggler in first:
+        figure = second.get((straggler.host, straggler.subject, straggler.metric))
+        if (
+            figure
+            and 1 - figure.value / (straggler.floor.bound if straggler.floor else usual[kind_of(figure)])
+            >= straggler.loss / 2
+        ):
+            still_slow.append(replace(straggler, runs=2))
+    return still_slow

@@ -14,7 +14,7 @@ from nodetune.remote.live_pool import Ended
 from nodetune.report.text import find_slow as report
 from nodetune.verify.find_slow import document, labels
 from nodetune.verify.find_slow.host_rounds import HostRounds, RoundSettings
-from nodetune.verify.find_slow.model import PAIRS, SOLO, Culprit, Doubt, Fleet, Part, Result, Round
+from nodetune.verify.find_slow.model import PAIRS, SOLO, Culprit, Doubt, Fleet, Part, Round, SearchResult
 from nodetune.verify.find_slow.run import SlowSearch, ordered
 from nodetune.verify.find_slow.stragglers import Straggler, confirmed, stragglers
 from nodetune.verify.model import Figure
@@ -146,7 +146,7 @@ def test_of_few_parts_one_below_the_shipped_figure_is_named():
     (found,) = stragglers(few, dict.fromkeys("ab", h200))
     assert (found.host, found.floor.bound) == ("b", pytest.approx(702, abs=1))
     assert found.loss == pytest.approx(0.47, abs=0.01)
-    assert "2 runs; at least 70" in labels.alone(*confirmed([found], few, {}))
+    assert "2 runs; at least 70" in labels.straggler_evidence(*confirmed([found], few, {}))
     assert stragglers(few, dict.fromkeys("ab", Machine(model="NVIDIA of tomorrow", gpus=1))) == []
 
 
@@ -167,8 +167,15 @@ def search_of(**result):
         Culprit(Part("uplink", (1,)), "", 0.5, (0,), (), 4, "unknown", 60.0),
     )
     doubts = (Doubt((Part("node", (3,)), Part("path", (2, 3))), 0.046, 5), Doubt((Part("node", (2,)),), 0.01, 0))
-    given = {"culprits": culprits, "doubts": doubts, "whole": (1, 2), "whole_figure": 46.4, "level": 46.9, "left": 0.0}
-    made = Result(**{**given, "noise": 0.028, "falls": (10, 60, 0.08), **result})
+    given = {
+        "culprits": culprits,
+        "doubts": doubts,
+        "joint_nodes": (1, 2),
+        "joint_figure": 46.4,
+        "level": 46.9,
+        "shortfall": 0.0,
+    }
+    made = SearchResult(**{**given, "noise": 0.028, "falls": (10, 60, 0.08), **result})
     causes = {"gpu1": ("pcie-link-width-low: x8",)}
     slow = (Straggler("gpu4", "GPU2", "bf16", 0.12, 1e-7, 2),)
     return SlowSearch(FLEET, made, slow, seconds=(12.0, 12.0), causes=causes)
@@ -197,12 +204,12 @@ def test_the_report_has_evidence_causes_and_the_next_command():
 @pytest.mark.parametrize(
     ("result", "expect", "words_of_it", "code"),
     [
-        ({"culprits": (), "doubts": (), "left": 0.08}, None, "still 8 % short: something else is left", 5),
-        ({"culprits": (), "doubts": (), "whole_fault": "hang"}, None, "hangs: something else is left", 5),
-        ({"culprits": (), "doubts": (), "left": 0.0}, 50.0, "still 7.2 % short", 5),
-        ({"culprits": (), "left": 0.0}, None, "expected 46.9", 3),
-        ({"culprits": (), "doubts": (), "left": 0.0}, None, "expected 46.9", 0),
-        ({"culprits": (), "doubts": (), "whole": ()}, None, "no hosts are left", 0),
+        ({"culprits": (), "doubts": (), "shortfall": 0.08}, None, "still 8 % short: something else is left", 5),
+        ({"culprits": (), "doubts": (), "joint_fault": "hang"}, None, "hangs: something else is left", 5),
+        ({"culprits": (), "doubts": (), "shortfall": 0.0}, 50.0, "still 7.2 % short", 5),
+        ({"culprits": (), "shortfall": 0.0}, None, "expected 46.9", 3),
+        ({"culprits": (), "doubts": (), "shortfall": 0.0}, None, "expected 46.9", 0),
+        ({"culprits": (), "doubts": (), "joint_nodes": ()}, None, "no hosts are left", 0),
     ],
 )
 def test_the_proof_says_whether_something_is_left(result, expect, words_of_it, code):
@@ -214,7 +221,7 @@ def test_the_proof_says_whether_something_is_left(result, expect, words_of_it, c
 
 def test_two_hosts_have_nothing_to_be_compared_with():
     pair = Fleet(("gpu1", "gpu2"), (0, 0))
-    result = Result(whole=(0, 1), whole_figure=20.0, level=20.0, left=0.0)
+    result = SearchResult(joint_nodes=(0, 1), joint_figure=20.0, level=20.0, shortfall=0.0)
     assert "two hosts have nothing to be compared with" in labels.proof(SlowSearch(pair, result))
     assert document.exit_code(SlowSearch(pair, result)) == 3
     short = SlowSearch(pair, result, expect=40.0)
