@@ -28,10 +28,10 @@ MIN_FREEDOM = 5
 
 def late(rows: Sequence[Lateness], tests: int, largest: float = 0.25) -> list[Lateness]:
     """Return those that are late, the latest first: at most the share `largest` of the rows."""
-    ranked = sorted(rows, key=lambda each: -each.share)
+    ranked = sorted(rows, key=lambda row: -row.share)
     for count in range(int(largest * len(ranked)), 0, -1):
         suspects, others = ranked[:count], ranked[count:]
-        if all(_is_late(each, others, tests) for each in suspects):
+        if all(_is_late(row, others, tests) for row in suspects):
             return suspects
     return []
 
@@ -43,17 +43,17 @@ def tests(rows: Sequence[Lateness]) -> int:
 
 def comparable(rows: Sequence[Lateness]) -> bool:
     """Return whether there are enough rows for one to be late."""
-    return len(rows) - 1 - len({each.communicator for each in rows}) >= MIN_FREEDOM
+    return len(rows) - 1 - len({row.communicator for row in rows}) >= MIN_FREEDOM
 
 
-def _is_late(each: Lateness, others: Sequence[Lateness], tests: int) -> bool:
+def _is_late(row: Lateness, others: Sequence[Lateness], tests: int) -> bool:
     freedom = len(others) - len({other.communicator for other in others})
-    if each.share < WORTH or freedom < MIN_FREEDOM:
+    if row.share < WORTH or freedom < MIN_FREEDOM:
         return False
     shares = [other.share for other in others]
     spread = max(SPREAD, stdev(shares)) * math.sqrt(1 + 1 / len(others))
-    distance = (each.share - fmean(shares)) / spread
-    return tests * _chance(distance, freedom) <= ALPHA and tests * _by_blocks(each.blocks) <= ALPHA
+    distance = (row.share - fmean(shares)) / spread
+    return tests * _chance(distance, freedom) <= ALPHA and tests * _by_blocks(row.blocks) <= ALPHA
 
 
 def _chance(distance: float, freedom: int) -> float:
@@ -66,7 +66,7 @@ def _chance(distance: float, freedom: int) -> float:
 
 def _by_blocks(blocks: Sequence[float]) -> float:
     """Return the chance that a rank like the others is late in this many parts of the run: in each one at most a quarter are."""
-    hits = sum(each >= WORTH / 2 for each in blocks)
+    hits = sum(block >= WORTH / 2 for block in blocks)
     return sum(
         math.comb(len(blocks), more) * 0.25**more * 0.75 ** (len(blocks) - more)
         for more in range(hits, len(blocks) + 1)
