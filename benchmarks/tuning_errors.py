@@ -162,8 +162,8 @@ def unseen(world: str, seed: int) -> tuple[int, int]:
     trials = Trials(WORLDS[world](random.Random(seed)), BUDGETS[world])
     screening = Screening(trials, 2 * confirm.RUNS, random.Random(seed))
     screening.finalists()
-    told, most = screening.resolved(), max(map(len, screening.seen.values()))
-    last = [seen for seen in screening.seen.values() if len(seen) == most]
+    told, most = screening.resolved(), max(map(len, screening.measured.values()))
+    last = [seen for seen in screening.measured.values() if len(seen) == most]
     means = [(case, fmean(gains[case] for gains in seen if case in gains)) for seen in last for case in told]
     return sum(abs(mean) > told[case] for case, mean in means), len(means)
 

@@ -16,17 +16,17 @@ QUANTILE = statistics.NormalDist().inv_cdf(0.995)
 """Both ends of an interval of 99 %."""
 
 
-def half_width(several: Collection[Sequence[float]], blocks: int, shared: int = 1) -> float:
+def half_width(by_setting: Collection[Sequence[float]], blocks: int, shared: int = 1) -> float:
     """Return half of the 99 % interval of a mean over `blocks`; infinite if the spread is unknown.
 
-    `several`: the gains of each setting, block by block. Their spread is pooled, as most settings have no effect on it.
+    `by_setting`: the gains of each setting, block by block. Their spread is pooled, as most settings have no effect on it.
     """
-    known = [each for each in several if len(each) > 1]
-    free = sum(len(each) - 1 for each in known)
+    known = [gains for gains in by_setting if len(gains) > 1]
+    free = sum(len(gains) - 1 for gains in known)
     if free < MIN_VALUES:
         return math.inf
-    apart = sum((value - statistics.fmean(each)) ** 2 for each in known for value in each)
-    return _student(free / shared) * math.sqrt(apart / free / blocks)
+    squares = sum((value - statistics.fmean(gains)) ** 2 for gains in known for value in gains)
+    return _student(free / shared) * math.sqrt(squares / free / blocks)
 
 
 def _student(free: float) -> float:
