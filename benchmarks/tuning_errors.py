@@ -152,7 +152,7 @@ BUDGETS = {"recorded, the default against itself": 40.0}
 RECORDED_BUDGET = 120.0
 
 
-def tuned(world: str, seed: int) -> study.Outcome:
+def tuned(world: str, seed: int) -> study.TuningOutcome:
     budget = BUDGETS.get(world, RECORDED_BUDGET if world.startswith("recorded") else 1200.0)
     return study.tune(WORLDS[world](random.Random(seed)), budget, seed=seed)
 

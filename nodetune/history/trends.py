@@ -41,7 +41,7 @@ ENOUGH_PEERS = 100
 
 
 @dataclass(frozen=True)
-class Part:
+class LeafSeries:
     """A judged series: its figure today and in the past (day ago → figure), and its hits (day ago → figure)."""
 
     host: str
@@ -55,7 +55,7 @@ class Part:
 class Judged:
     """The usual figure of a part, whether today is too much, and the share of its peers that grew less."""
 
-    part: Part
+    part: LeafSeries
     usual: int
     hit: bool
     less: float
@@ -95,7 +95,7 @@ def family(name: str) -> str:
     return f"{fact}/{below[-1]}" if len(below) > 1 else fact
 
 
-def judge(parts: Sequence[Part], peers: int, hosts: int = 1) -> list[Judged]:
+def judge(parts: Sequence[LeafSeries], peers: int, hosts: int = 1) -> list[Judged]:
     """Judge the parts of one family today. `peers`: how many there are on all `hosts`, with those whose figure is zero.
 
     A part is compared with those of other hosts: all links of a board may die together. On a single host, with the others there.
@@ -128,7 +128,7 @@ def _top(figures: Sequence[int], peers: int) -> int:
     return figures[place] if place >= 0 else 0
 
 
-def _usual(part: Part, heat: bool, top: int, peers: int) -> int | None:
+def _usual(part: LeafSeries, heat: bool, top: int, peers: int) -> int | None:
     """Return what a part usually has: by its own past, else by its peers; None if neither says."""
     past = sorted(figure for ago, figure in part.past.items() if ago in PAST)
     if len(past) >= ENOUGH_DAYS:

@@ -15,7 +15,7 @@ from nodetune.foundation import text
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.hosts.target import Target, UnreachableError
 from nodetune.provision import decide, package_data, results
-from nodetune.provision.decide import Decision
+from nodetune.provision.decide import VersionDecision
 from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.lock import Lock
 from nodetune.provision.record import DONE, StageResult
@@ -30,7 +30,7 @@ class Preflight:
     request: ProvisionRequest
     targets: Sequence[Target]
     lock: Lock
-    decisions: Mapping[str, Decision]
+    decisions: Mapping[str, VersionDecision]
     came: Mapping[str, StageResult]
     facts: Mapping[str, HostFacts]
 
@@ -51,7 +51,7 @@ def site_of(site: Overlay | None, files: Sequence[Path]) -> Provision:
 
 def check(request: ProvisionRequest, targets: Sequence[Target], lock: Lock) -> Preflight:
     """Decide what each host gets, or why it is left alone. Change nothing."""
-    decisions: dict[str, Decision] = {}
+    decisions: dict[str, VersionDecision] = {}
     came: dict[str, StageResult] = {}
     found, site = seen(targets, request, lock), site_of(request.selection.site, request.selection.files)
     for host, facts in sorted(found.items()):
@@ -81,7 +81,7 @@ def seen(targets: Sequence[Target], request: ProvisionRequest, lock: Lock) -> di
     }
 
 
-def described(decision: Decision) -> str:
+def described(decision: VersionDecision) -> str:
     """Describe what a host gets."""
     changes = decision.changes()
     driver = f", driver {decision.driver}" if decision.driver else ""
@@ -90,6 +90,6 @@ def described(decision: Decision) -> str:
     return f"{decision.wanted.locked_as}, {text.count(decision.wanted.gpus, 'GPU')}{driver}{modules}: {many}"
 
 
-def held(decision: Decision) -> dict[str, Any]:
+def held(decision: VersionDecision) -> dict[str, Any]:
     held = decision.held
     return {"system": decision.wanted.locked_as, "driver": held.driver, "packages": dict(held.packages)}

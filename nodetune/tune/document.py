@@ -11,7 +11,7 @@ from nodetune.foundation import UserError, file_io, schemas, text
 from nodetune.foundation.json_document import head
 from nodetune.tune.confirm import CaseResult, Confirmation
 from nodetune.tune.model import DEFAULT, Bench, Case
-from nodetune.tune.study import Outcome
+from nodetune.tune.study import TuningOutcome
 
 SCHEMA = "nodetune.tuning/1"
 LARGEST = 64 << 20
@@ -23,7 +23,7 @@ class TuningError(UserError):
     """An invalid tuning result; the text is one line: file, fault, and what to do."""
 
 
-def document(bench: Bench, outcome: Outcome, budget: float) -> dict[str, Any]:
+def document(bench: Bench, outcome: TuningOutcome, budget: float) -> dict[str, Any]:
     """Return the document of a tuning: the decision, its evidence, and its conditions."""
     return {
         **head(SCHEMA),
@@ -50,7 +50,7 @@ def document(bench: Bench, outcome: Outcome, budget: float) -> dict[str, Any]:
     }
 
 
-def _proposal(bench: Bench, outcome: Outcome) -> dict[str, Any]:
+def _proposal(bench: Bench, outcome: TuningOutcome) -> dict[str, Any]:
     """Return what the bench proposes, with checks that say when the result no longer holds."""
     proposal, provenance = dict(bench.proposal(outcome.setting)), bench.provenance()
     if not proposal:
@@ -83,7 +83,7 @@ def stale(subject: str, fact: str, what: str, version: str, accept: Any, last: s
     }
 
 
-def medians(bench: Bench, outcome: Outcome) -> dict[str, float]:
+def medians(bench: Bench, outcome: TuningOutcome) -> dict[str, float]:
     """Return the figures of a tuning for the history: the median of each case, of the default and of the setting that was accepted."""
     wanted = {"default": DEFAULT, **({"tuned": outcome.setting} if outcome.accepted else {})}
     figures: dict[str, float] = {}

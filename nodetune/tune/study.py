@@ -26,7 +26,7 @@ ACCEPTED, NOTHING, STOPPED, DISTURBED, NO_TIME = (
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TuningOutcome:
     """The result of a tuning. `setting` is the recommended one: the default unless the state is `accepted`."""
 
     state: str
@@ -52,7 +52,7 @@ def tune(
     known: Sequence[Trial] = (),
     keep: Keep | None = None,
     report: OnTrial | None = None,
-) -> Outcome:
+) -> TuningOutcome:
     """Tune for at most `budget` seconds. Ctrl-C ends it and keeps the trials. Raise BenchError."""
     if not any(case.objective for case in bench.cases):
         raise BenchError("the objective could not be measured: nodetune verify says why")
@@ -73,7 +73,9 @@ def tune(
         )
     best = confirmations[-1].setting if state == ACCEPTED else DEFAULT
     dropped, trials_made = dict(trials.dropped), tuple(trials.made)
-    return Outcome(state, reason, best, tuple(confirmations), dropped, trials_made, trials.spent, screening.resolved())
+    return TuningOutcome(
+        state, reason, best, tuple(confirmations), dropped, trials_made, trials.spent, screening.resolved()
+    )
 
 
 def _check_measured(trials: Trials) -> None:

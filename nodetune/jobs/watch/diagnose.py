@@ -24,7 +24,7 @@ from nodetune.jobs.watch.model import (
     TENSOR,
     UNKNOWN,
     Diagnosis,
-    Gpu,
+    GpuUsage,
     Process,
     percent,
 )
@@ -59,7 +59,7 @@ FULL_UTIL = "nvidia-smi's utilization is {:.0f} %, which says only that a kernel
 PIPES = ("fp32", "fp64", "fp16", "integer")
 
 
-def diagnose(gpu: Gpu, processes: Sequence[Process]) -> Diagnosis:
+def diagnose(gpu: GpuUsage, processes: Sequence[Process]) -> Diagnosis:
     """Judge one GPU by its figures and the processes on it, with those that these started."""
     if not processes:
         return _without_process(gpu)
@@ -69,7 +69,7 @@ def diagnose(gpu: Gpu, processes: Sequence[Process]) -> Diagnosis:
     return _by_gpm(gpu, processes) if gpu.gpm else _without_gpm(gpu, processes)
 
 
-def _without_process(gpu: Gpu) -> Diagnosis:
+def _without_process(gpu: GpuUsage) -> Diagnosis:
     busy = gpu.gpm.get("graphics", gpu.counters.get("util"))
     if busy is None or gpu.counters.get("mig"):
         return Diagnosis(UNKNOWN, "no-counters", (gpu.no_gpm, "MIG is on, or the driver counts no use"))
@@ -80,7 +80,7 @@ def _without_process(gpu: Gpu) -> Diagnosis:
     )
 
 
-def _throttled(gpu: Gpu) -> Diagnosis | None:
+def _throttled(gpu: GpuUsage) -> Diagnosis | None:
     """Return the verdict if heat or power held the clocks back, and not only by the limit that every full load meets."""
     busy = gpu.gpm.get("graphics", gpu.number("util"))
     if busy < NOTHING:
@@ -102,7 +102,7 @@ def _throttled(gpu: Gpu) -> Diagnosis | None:
     return None
 
 
-def _by_gpm(gpu: Gpu, processes: Sequence[Process]) -> Diagnosis:
+def _by_gpm(gpu: GpuUsage, processes: Sequence[Process]) -> Diagnosis:
     copies = _copies(gpu)
     if copies:
         return copies
@@ -114,7 +114,7 @@ def _by_gpm(gpu: Gpu, processes: Sequence[Process]) -> Diagnosis:
     return _computing(gpu) or _occupied(gpu, processes)
 
 
-def _gaps(gpu: Gpu, processes: Sequence[Process], busy: float) -> Diagnosis:
+def _gaps(gpu: GpuUsage, processes: Sequence[Process], busy: float) -> Diagnosis:
     """Judge a GPU without a kernel for a part of the time, by what its processes do."""
     gap = f"no kernel runs {100 - busy:.0f} % of the time"
     if gpu.number("decoder") >= HALF:
@@ -126,7 +126,7 @@ def _gaps(gpu: Gpu, processes: Sequence[Process], busy: float) -> Diagnosis:
     return Diagnosis(cause.verdict, cause.rule, (gap, *cause.evidence))
 
 
-def _copies(gpu: Gpu) -> Diagnosis | None:
+def _copies(gpu: GpuUsage) -> Diagnosis | None:
     """Return the verdict if the time between kernels, or all of it, goes into copies."""
     sm, graphics = gpu.gpm.get("sm", 0.0), gpu.gpm.get("graphics", 0.0)
     peer = _share(gpu.rate("nvlink"), gpu.number("nvlink_limit"))
@@ -145,7 +145,7 @@ def _copies(gpu: Gpu) -> Diagnosis | None:
     return None
 
 
-def _computing(gpu: Gpu) -> Diagnosis | None:
+def _computing(gpu: GpuUsage) -> Diagnosis | None:
     """Return the verdict for a GPU that computes or moves its own memory all the time."""
     sm, tensor, dram = (gpu.gpm.get(name, 0.0) for name in ("sm", "tensor", "dram"))
     usage = f"SMs {sm:.0f} %, tensor cores {tensor:.0f} %, memory {dram:.0f} % of its bandwidth"
@@ -159,7 +159,7 @@ def _computing(gpu: Gpu) -> Diagnosis | None:
     return None
 
 
-def _occupied(gpu: Gpu, processes: Sequence[Process]) -> Diagnosis:
+def _occupied(gpu: GpuUsage, processes: Sequence[Process]) -> Diagnosis:
     """Judge a GPU on which a kernel always runs and does little."""
     sm, dram, tensor = (gpu.gpm.get(name, 0.0) for name in ("sm", "dram", "tensor"))
     little = f"a kernel always runs, on {sm:.0f} % of the SMs; tensor cores {tensor:.0f} %, memory {dram:.0f} %"
@@ -170,7 +170,7 @@ def _occupied(gpu: Gpu, processes: Sequence[Process]) -> Diagnosis:
     return Diagnosis(FEW_SMS, "few-sms", (little, "it spins, waits for a peer, or its grid is too small"))
 
 
-def _without_gpm(gpu: Gpu, processes: Sequence[Process]) -> Diagnosis:
+def _without_gpm(gpu: GpuUsage, processes: Sequence[Process]) -> Diagnosis:
     """Judge by the driver's utilization, which does not separate work from waiting once it is high."""
     util = gpu.counters.get("util")
     if util is None:
@@ -183,7 +183,7 @@ def _without_gpm(gpu: Gpu, processes: Sequence[Process]) -> Diagnosis:
     return Diagnosis(gap.verdict, gap.rule, (*gap.evidence, gpu.no_gpm))
 
 
-def _notes(gpu: Gpu) -> tuple[str, ...]:
+def _notes(gpu: GpuUsage) -> tuple[str, ...]:
     """Return remarks that do not change the verdict."""
     capped = gpu.throttling.get("power", 0.0)
     clock = f"SM clock {gpu.number('sm_mhz'):.0f} of {gpu.number('max_sm_mhz'):.0f} MHz"

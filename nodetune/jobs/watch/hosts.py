@@ -15,7 +15,7 @@ from nodetune.jobs.watch.model import (
     TITLES,
     UNKNOWN,
     Diagnosis,
-    Gpu,
+    GpuUsage,
     Job,
     Process,
     WatchedGpu,
@@ -88,7 +88,9 @@ def _processes(facts: HostFacts) -> list[Process]:
 
 
 def _gpu(name: str, counters: Mapping[str, Any], processes: Sequence[Process]) -> WatchedGpu:
-    gpu = Gpu(name, counters["name"], counters["gpm"] or {}, counters.get("no_gpm", ""), counters, counters["held"])
+    gpu = GpuUsage(
+        name, counters["name"], counters["gpm"] or {}, counters.get("no_gpm", ""), counters, counters["held"]
+    )
     roots = {process.pid for process in processes if name in process.gpus}
     own_processes = tuple(process for process in processes if process.gpu_pid in roots)
     if not own_processes and counters["pids"]:

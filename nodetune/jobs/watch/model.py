@@ -43,7 +43,7 @@ def percent(share: float) -> str:
 
 
 @dataclass(frozen=True)
-class Gpu:
+class GpuUsage:
     """The averages of one GPU (probe/watch_gpu.py); `gpm` is empty where `no_gpm` says why."""
 
     name: str
@@ -124,7 +124,7 @@ class Diagnosis:
 class WatchedGpu:
     """One GPU of a host with its job and the verdict."""
 
-    gpu: Gpu
+    gpu: GpuUsage
     processes: tuple[Process, ...]
     jobs: tuple[Job, ...]
     diagnosis: Diagnosis

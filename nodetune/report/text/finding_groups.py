@@ -11,7 +11,7 @@ from nodetune.foundation import text
 
 
 @dataclass(frozen=True)
-class Group:
+class FindingGroup:
     """One failing check over the hosts that fail it."""
 
     check: str
@@ -40,7 +40,7 @@ class Group:
         return *self.members[0][1].rank, -len(self.members), self.check
 
 
-def grouped(results: Iterable[HostResult], status: str = "fail") -> list[Group]:
+def grouped(results: Iterable[HostResult], status: str = "fail") -> list[FindingGroup]:
     """Group findings of one status by check and cause, in the order of `rank`."""
     by_check: dict[tuple[str, str], list[tuple[HostResult, Finding]]] = {}
     for result in results:
@@ -48,6 +48,7 @@ def grouped(results: Iterable[HostResult], status: str = "fail") -> list[Group]:
             if found.status == status and not found.part_of:
                 by_check.setdefault((found.check, found.severity), []).append((result, found))
     groups = [
-        Group(check, severity, members[0][1].title, tuple(members)) for (check, severity), members in by_check.items()
+        FindingGroup(check, severity, members[0][1].title, tuple(members))
+        for (check, severity), members in by_check.items()
     ]
     return sorted(groups, key=lambda group: group.rank)
