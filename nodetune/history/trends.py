@@ -1,4 +1,4 @@
-"""Names what dies slowly: a figure far above its own past and above its peers, on three of five days, worst today. Pure.
+"""Detects degradation trends: a figure far above its own past and above its peers, on three of five days, worst today. Pure.
 
 The figures were chosen by simulation: see benchmarks/simulated_year.py, which holds the rule against planted deaths.
 """
@@ -30,7 +30,7 @@ RECENT, HITS = 5, 3
 """Too much on HITS of the RECENT last days is a trend."""
 
 PAST = range(4, 29)
-"""The days ago that say what is usual: the last ones may be ill already."""
+"""The days ago that say what is usual: recent days may already be degraded."""
 
 ALIKE = 0.8
 """A peer that grew by this share of a part's growth grew as much: a job that begins moves all of them nearly alike."""
@@ -52,7 +52,7 @@ class LeafSeries:
 
 
 @dataclass(frozen=True)
-class Judged:
+class SeriesVerdict:
     """The usual figure of a part, whether today is too much, and the share of its peers that grew less."""
 
     part: LeafSeries
@@ -64,7 +64,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Trend:
-    """A part that dies slowly. `figure` is that of `day`; it reaches `limit` in `days` (None: unknown)."""
+    """A degrading part. `figure` is that of `day`; it reaches `limit` in `days` (None: unknown)."""
 
     host: str
     name: str
@@ -95,7 +95,7 @@ def family(name: str) -> str:
     return f"{fact}/{below[-1]}" if len(below) > 1 else fact
 
 
-def judge(parts: Sequence[LeafSeries], peers: int, hosts: int = 1) -> list[Judged]:
+def judge(parts: Sequence[LeafSeries], peers: int, hosts: int = 1) -> list[SeriesVerdict]:
     """Judge the parts of one family today. `peers`: how many there are on all `hosts`, with those whose figure is zero.
 
     A part is compared with those of other hosts: all links of a board may die together. On a single host, with the others there.
@@ -118,7 +118,7 @@ def judge(parts: Sequence[LeafSeries], peers: int, hosts: int = 1) -> list[Judge
         near = sum(each >= alike for each in own[part.host]) if hosts > 1 else 1
         as_much = max(len(ordered) - bisect_left(ordered, alike) - near, 0)
         hit = known is not None and _is_much(part.figure, grew, heat) and as_much <= others // 100
-        found.append(Judged(part, known or 0, hit, 1 - as_much / others if others else 1.0, others))
+        found.append(SeriesVerdict(part, known or 0, hit, 1 - as_much / others if others else 1.0, others))
     return found
 
 
@@ -146,7 +146,7 @@ def _is_much(figure: int, growth: float, heat: bool) -> bool:
     return growth >= DEGREES if heat else figure >= MIN_GROWTH and growth >= FACTOR
 
 
-def trend(judged: Judged, day: int = 0) -> Trend | None:
+def trend(judged: SeriesVerdict, day: int = 0) -> Trend | None:
     """Return the trend of a part that had too much today, if it had on other days too and less than today.
 
     `day`: of today, since 1970.

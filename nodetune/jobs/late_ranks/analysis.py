@@ -252,7 +252,9 @@ def _follows_host(part: LatePart, parts: Iterable[LatePart]) -> bool:
 
 def _of_unit(parts: Sequence[LatePart], compared: Sequence[_Comparison]) -> LateCause:
     host, jobs = parts[0].host, {part.job for part in parts}
-    jobs_there = [each.job.name for each in compared if any(row.process.host == host for row in each.rows)]
+    jobs_there = [
+        comparison.job.name for comparison in compared if any(row.process.host == host for row in comparison.rows)
+    ]
     in_jobs = f"in {len(jobs)} of {text.count(len(jobs_there), 'job')} there"
     cleared = _cleared(parts, compared)
     if any(_follows_host(part, parts) for part in parts):
@@ -271,14 +273,14 @@ def _of_unit(parts: Sequence[LatePart], compared: Sequence[_Comparison]) -> Late
 
 def _cleared(parts: Sequence[LatePart], compared: Sequence[_Comparison]) -> list[str]:
     """Return other hosts where the same places in the program were at most half as late."""
-    late = {each.job for each in parts}
-    places = {place for each in parts for place in each.positions}
-    bound = HALF * min(each.lateness.share for each in parts)
+    late = {part.job for part in parts}
+    places = {place for part in parts for place in part.positions}
+    bound = HALF * min(part.lateness.share for part in parts)
     cleared = set()
-    for each in compared:
-        if each.job.name not in late:
-            positions = each.job.positions
-            there = [row for row in each.rows if positions[row.process] in places]
+    for comparison in compared:
+        if comparison.job.name not in late:
+            positions = comparison.job.positions
+            there = [row for row in comparison.rows if positions[row.process] in places]
             slow = {row.process for row in there if row.share > bound}
             cleared |= {row.process.host for row in there if row.process not in slow} - {parts[0].host}
     return sorted(cleared)
