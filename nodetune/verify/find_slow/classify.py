@@ -5,8 +5,7 @@ All figures are read twice: as the whole run's (the middle of its rails), and as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import exp
+from collections.abc import Callable, Mapping, Sequence
 
 from nodetune.verify.find_slow.end_analysis import CLEAR, QUICK, EndAnalysis, EndOdds, Pair, threshold
 from nodetune.verify.find_slow.likelihood import BAD, DEEP, SMALLEST, Chances, evidence, level, middle, spread, unsure
@@ -51,10 +50,11 @@ def classify(
     for part in [*classification.doubts]:
         if part in classification.named:
             del classification.doubts[part]
-    classification.clear -= classification.nodes()
+    classification.named_nodes = {part.at[0] for part in classification.named if part.kind in (NODE, RAIL)}
+    classification.clear -= classification.named_nodes
     ends = {end for part in classification.doubts if part.kind == PATH for end in part.at} - classification.proven
     for node, odds in enumerate(classification.odds):
-        if (odds > DOUBT or node in ends) and node not in classification.nodes():
+        if (odds > DOUBT or node in ends) and node not in classification.named_nodes:
             classification.doubts[Part(NODE, (node,))] = odds
     return classification
 
@@ -268,9 +268,3 @@ def _solo_odds(values: Sequence[float], figures: Sequence[Sequence[float]]) -> l
         max(0.0, evidence([value - usual], noise, Chances())) if rails else 0.0
         for value, rails in zip(values, figures, strict=True)
     ]
-
-
-def losses(figures: Iterable[float]) -> float:
-    """Return the fraction that figures are short of their level, by their middle one."""
-    known = sorted(figures)
-    return 1 - exp(known[(len(known) - 1) // 2]) if known else 0.0

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from math import ceil, exp, log
 
-from nodetune.verify.find_slow.classify import losses
 from nodetune.verify.find_slow.end_analysis import QUICK, threshold
 from nodetune.verify.find_slow.likelihood import BAD, DEEP, SMALLEST, level, middle, spread
 from nodetune.verify.find_slow.model import (
@@ -66,8 +65,8 @@ def _culprit(
     slow_partners = [others[number] for number in low]
     fast_partners = [others[number] for number in numbers if number not in low]
     if part.kind in (NODE, RAIL):  # what another slow node takes from them is not its own
-        low = [number for number in low if others[number] not in classification.nodes()] or low
-    solo, loss = UNKNOWN, losses(figures[number] for number in low)
+        low = [number for number in low if others[number] not in classification.named_nodes] or low
+    solo, loss = UNKNOWN, _loss(figures[number] for number in low)
     fault = _fault([runs[number] for number in low], [figures[number] for number in low])
     if part.kind in (NODE, RAIL):
         part, solo = solo_figures.locate(part, [runs[number] for number in low], loss, fault)
@@ -163,9 +162,9 @@ def doubts(fleet: Fleet, runs: Sequence[GroupRun], classification: Classificatio
         if not low:
             figures = classification.worst_rails or classification.figures
             low = [figures[number] for number in numbers if figures[number] < QUICK]
-        loss = losses(low)
-        missing = threshold(2 * len(fleet.nodes), -loss) - classification.doubts[part]
-        result.append(Doubt(tuple(candidates), loss, _more_rounds(missing, loss, classification)))
+        loss = _loss(low)
+        more_rounds = _more_rounds(classification.doubts[part], loss, 2 * len(fleet.nodes), classification)
+        result.append(Doubt(tuple(candidates), loss, more_rounds))
     return tuple(result)
 
 
@@ -195,11 +194,17 @@ def _both(number: int, classification: Classification) -> tuple[float, float]:
     return classification.figures[number], classification.worst_rails[number] if classification.worst_rails else 0.0
 
 
-def _more_rounds(missing: float, loss: float, classification: Classification) -> int:
+def _more_rounds(odds: float, loss: float, tests: int, classification: Classification) -> int:
     """Return how many more rounds would bring the odds to the threshold, if its runs go on like this. 0: none would."""
     shallow = max(loss, SMALLEST)
     count, every, _ = classification.falls
     often = log((4 + every) / (1 + count)) if loss < -DEEP else log(100 + every)
     gain = min(often, 0.5 * (shallow / max(classification.noise, 1e-6)) ** 2)
-    rounds = ceil(max(missing, 1.0) / gain) if gain >= MIN_GAIN else 0
+    rounds = ceil(max(threshold(tests, -loss) - odds, 1.0) / gain) if gain >= MIN_GAIN else 0
     return rounds if rounds <= MAX_MORE else 0
+
+
+def _loss(figures: Iterable[float]) -> float:
+    """Return the fraction that figures are short of their level, by their middle one."""
+    known = sorted(figures)
+    return 1 - exp(known[(len(known) - 1) // 2]) if known else 0.0

@@ -87,10 +87,8 @@ class Classification:
     """The runs across domains that count for and against their nodes, by number."""
     hidden_drift: float = 0.0
     """How far the whole fleet may have moved between rounds: no part is named for a smaller loss."""
-
-    def nodes(self) -> set[int]:
-        """Return the named nodes: as a whole, or by a rail."""
-        return {part.at[0] for part in self.named if part.kind in (NODE, RAIL)}
+    named_nodes: set[int] = field(default_factory=set)
+    """The nodes that are named: as a whole, or by a rail."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from nodetune.verify.find_slow.model import (
     NODE,
     PAIRS,
     PATH,
-    RAIL,
     SOLO,
     UPLINK,
     Classification,
@@ -58,7 +57,7 @@ class Schedule:
     def last(self, classification: Classification) -> Round | None:
         """Return the joint run of all nodes that no culprit is or reaches; None with fewer than two."""
         away = {part.at[0] for part in classification.named if part.kind in (UPLINK, LINK)}
-        out = {part.at[0] for part in classification.named if part.kind in (NODE, RAIL, PATH)}
+        out = classification.named_nodes | {part.at[0] for part in classification.named if part.kind == PATH}
         rest = tuple(node for node, domain in enumerate(self._fleet.domains) if node not in out and domain not in away)
         return Round(JOINT, (rest,)) if len(rest) > 1 else None
 
