@@ -14,6 +14,7 @@ import click
 from benchmarks.support import recorded_nccl
 from benchmarks.support.measuring import COUNT, benchmark
 from benchmarks.support.recorded_nccl import RecordedPair
+from nodetune.statistics.thresholds import MAX_PAIRS
 from nodetune.tune import confirm, study
 from nodetune.tune.model import Bench, Case, OneByOne, Parameter, Setting, Trial
 from nodetune.tune.search import Screening
@@ -160,7 +161,7 @@ def tuned(world: str, seed: int) -> study.TuningOutcome:
 def unseen(world: str, seed: int) -> tuple[int, int]:
     """Screen settings that do nothing. Return how many differences exceed the resolution that is told, and how many there are."""
     trials = Trials(WORLDS[world](random.Random(seed)), BUDGETS[world])
-    screening = Screening(trials, 2 * confirm.RUNS, random.Random(seed))
+    screening = Screening(trials, 2 * MAX_PAIRS, random.Random(seed))
     screening.finalists()
     told, most = screening.resolved(), max(map(len, screening.measured.values()))
     last = [seen for seen in screening.measured.values() if len(seen) == most]

@@ -68,6 +68,8 @@ TABLE = (
     Fault("gpu-paused", "watch", "low", USER, "A job's program pauses by itself", _WATCH),
     Fault("gpu-idle", "watch", "low", USER, "A job has a GPU and does not use it", _WATCH),
     Fault("part-degrading", "trend", "medium", REPAIR, "A part's errors or heat grow far above its past and its peers", "a day without that growth, or its exchange"),
+    Fault("node-held-by-guard", "guard", "critical", REPAIR, "The guard's last run on a node found a fault that gates", "a run of the guard that passes"),
+    Fault("guard-inconclusive", "guard", "medium", HAND, "The guard's last run on a node could not judge it", "a run of the guard that passes or fails"),
     Fault("part-gone", "readmit", "critical", REPAIR, "A part that the host had is gone", "an inventory with it, or with one in its place"),
     Fault("fault-survives-reboots", "trend", "high", REPAIR, "Two reboots did not cure a fault: it is hardware", "what closes the fault itself"),
     Fault("host-often-broken", "trend", "medium", REPAIR, "A host or part has more episodes than its model explains", "90 days at the rate of its model"),

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
-
-MAD_TO_SIGMA = 1.4826
-"""Factor from the median deviation of a normal distribution to its standard deviation."""
 
 
 def median(values: Iterable[float]) -> float:
     from statistics import median as of  # here: it takes milliseconds, which the guard does not have
 
     return of(values)
-
-
-def robust(values: Sequence[float]) -> tuple[float, float]:
-    """Return the median, and the standard deviation estimated by the median deviation."""
-    middle = median(values)
-    return middle, MAD_TO_SIGMA * median([abs(each - middle) for each in values])
 
 
 def agreed(values: Iterable[Any]) -> Any:

@@ -22,14 +22,9 @@ from nodetune.history.packing import unpack
 from nodetune.history.points import DAY
 from nodetune.history.thinning import LARGEST
 from nodetune.history.trends import LeafSeries, Trend
+from nodetune.statistics.thresholds import MAX_GAP_DAYS, PAST, WARM_DEGREES
 
-MAX_GAP = 2 * DAY
-"""Two looks give the growth of a day if they are at most this far apart, and at least half a day."""
-
-WARM = 50
-"""°C that half of a host's GPUs have at least, where their differences count: idle ones hide heat."""
-
-PAST_DAYS = trends.PAST.stop
+PAST_DAYS = PAST.stop
 
 TREND = "trend"
 """The kind of the events that are trends."""
@@ -114,7 +109,7 @@ def _figures(db: Database, now: int, judged: Mapping[int, str]) -> tuple[Figures
     looked = set()
     counters = {series: name for series, name in judged.items() if kinds.of(name) != "heat"}
     for host, ((begun, old), (at, packed)) in reader.apart(db, now, DAY).items():
-        if at <= now - DAY or at - begun > MAX_GAP:
+        if at <= now - DAY or at - begun > MAX_GAP_DAYS * DAY:
             continue
         looked.add(host)
         values, before = unpack(packed), unpack(old)
@@ -137,7 +132,7 @@ def _heat(db: Database, now: int, judged: Mapping[int, str], looked: set[int]) -
         ).values():
             warm = {name: value for name, value in named if value}
             middle = statistics.median(warm.values()) if len(warm) > 2 else 0
-            if middle >= WARM:
+            if middle >= WARM_DEGREES:
                 for name, value in warm.items():
                     above[host, name].append(value - middle)
     return {key: round(statistics.median(each)) for key, each in above.items()}

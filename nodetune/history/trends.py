@@ -18,26 +18,9 @@ from nodetune.api.conclusion import MEASURED, Conclusion, Next
 from nodetune.api.device import Device
 from nodetune.foundation import by_key, text
 from nodetune.history import kinds
+from nodetune.statistics import thresholds
 
 SOURCE, FAULT = "trend", "part-degrading"
-FACTOR, MIN_GROWTH, STEADY = 4, 10, 5
-"""Too much: over FACTOR times the usual (both with STEADY added, so that small numbers weigh less), and at least MIN_GROWTH."""
-
-DEGREES = 5
-"""Too much, of heat: this far above the usual."""
-
-RECENT, HITS = 5, 3
-"""Too much on HITS of the RECENT last days is a trend."""
-
-PAST = range(4, 29)
-"""The days ago that say what is usual: recent days may already be degraded."""
-
-ALIKE = 0.8
-"""A peer that grew by this share of a part's growth grew as much: a job that begins moves all of them nearly alike."""
-
-ENOUGH_DAYS = 3
-ENOUGH_PEERS = 100
-"""With fewer, a part without a past is not judged."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +97,7 @@ def judge(parts: Sequence[LeafSeries], peers: int, hosts: int = 1) -> list[Serie
     found = []
     for part, known, grew in zip(parts, usual, growth, strict=True):
         others = max(peers - 1, 0)
-        alike = grew * ALIKE
+        alike = grew * thresholds.ALIKE_GROWTH
         near = sum(each >= alike for each in own[part.host]) if hosts > 1 else 1
         as_much = max(len(ordered) - bisect_left(ordered, alike) - near, 0)
         hit = known is not None and _is_much(part.figure, grew, heat) and as_much <= others // 100
@@ -130,20 +113,24 @@ def _top(figures: Sequence[int], peers: int) -> int:
 
 def _usual(part: LeafSeries, heat: bool, top: int, peers: int) -> int | None:
     """Return what a part usually has: by its own past, else by its peers; None if neither says."""
-    past = sorted(figure for ago, figure in part.past.items() if ago in PAST)
-    if len(past) >= ENOUGH_DAYS:
+    past = sorted(figure for ago, figure in part.past.items() if ago in thresholds.PAST)
+    if len(past) >= thresholds.MIN_PAST_DAYS:
         return past[len(past) // 2 if heat else len(past) * 9 // 10]
-    if peers < ENOUGH_PEERS:
+    if peers < thresholds.MIN_TREND_PEERS:
         return None
     return top if heat else 3 * top
 
 
 def _growth(figure: int, usual: int, heat: bool) -> float:
-    return figure - usual if heat else (figure + STEADY) / (usual + STEADY)
+    return figure - usual if heat else (figure + thresholds.STEADY) / (usual + thresholds.STEADY)
 
 
 def _is_much(figure: int, growth: float, heat: bool) -> bool:
-    return growth >= DEGREES if heat else figure >= MIN_GROWTH and growth >= FACTOR
+    return (
+        growth >= thresholds.TREND_DEGREES
+        if heat
+        else figure >= thresholds.MIN_GROWTH and growth >= thresholds.TREND_FACTOR
+    )
 
 
 def trend(judged: SeriesVerdict, day: int = 0) -> Trend | None:
@@ -154,8 +141,8 @@ def trend(judged: SeriesVerdict, day: int = 0) -> Trend | None:
     part = judged.part
     if not judged.hit:
         return None
-    recent = {ago: figure for ago, figure in part.hits.items() if 0 < ago < RECENT}
-    if len(recent) + 1 < HITS or max(recent.values()) > part.figure:
+    recent = {ago: figure for ago, figure in part.hits.items() if 0 < ago < thresholds.RECENT_DAYS}
+    if len(recent) + 1 < thresholds.TREND_DAYS or max(recent.values()) > part.figure:
         return None
     limit = limits().get(family(part.name))
     days, doubles = _ahead(part.figure, recent, limit, is_heat(part.name))
@@ -203,7 +190,11 @@ def sentence(trend: Trend, today: int = 0) -> str:
         told = f"{part}: {trend.figure} °C above the other GPUs of its host ({what}), usually {trend.usual} °C"
     else:
         told = f"{part}: {what} grew by {trend.figure:,} in 24 hours, usually by at most {trend.usual:,}"
-    told += f"; so on {trend.hits} of the last {RECENT} days, most today" if trend.day >= today else _once(trend)
+    told += (
+        f"; so on {trend.hits} of the last {thresholds.RECENT_DAYS} days, most today"
+        if trend.day >= today
+        else _once(trend)
+    )
     if trend.peers:
         told += f"; {trend.less * 100:.3g} % of its {text.count(trend.peers, 'peer')} grew less"
     if trend.days is not None and trend.limit is not None:
@@ -232,7 +223,7 @@ def conclusion(trend: Trend, now: int) -> Conclusion:
 
 
 def _once(trend: Trend) -> str:
-    return f"; so on {trend.hits} of {RECENT} days, most on {_date(trend.day)}, the last day that was judged"
+    return f"; so on {trend.hits} of {thresholds.RECENT_DAYS} days, most on {_date(trend.day)}, the last day that was judged"
 
 
 def _date(day: int) -> str:

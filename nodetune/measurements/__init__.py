@@ -1,8 +1,12 @@
 """Measurements of this host's memory, GPUs and links, one file each. They measure; the controller judges.
 
-Standard library only (pynvml may be sent along); imports nothing of nodetune outside this folder, and that only as
-`from . import x`; syntax and library of Python 3.6, because the same files run imported here and sent to a bare python3
-on a host. A measurement is a module with
+Each file here but main.py is a measurement, and its name is the measurement's. What several need is in cuda/ (the driver,
+libraries, GPUs, products), nccl_support/ (the API, ranks, results) and host/ (reports, processes, CPUs, other programs).
+
+Standard library only (pynvml may be sent along); of nodetune only this folder and onhost/, and that only as `from . import x`
+or `from nodetune.measurements.host import x`, in one line, so that what a measurement imports can be found and sent with it;
+syntax and library of Python 3.6, because the same files run imported here and sent to a bare python3 on a host. A
+measurement is a module with
 
     SECONDS = 20.0                     its deadline if the suite and the plan have none
     SCOPE = "host"                     what it measures: host, gpus (each GPU), collective (all GPUs, also of several
@@ -27,7 +31,7 @@ beyond 3.5 robust standard deviations; Iglewicz and Hoaglin, How to Detect and H
 baseline. `drift`: how far figures of the same node vary from day to day; a smaller change is not reported.
 
 Each runs in its own process (but see SHARES_CUDA), which may pin itself, fill memory, load drivers and be killed. It
-reports its figures through `report` (see report.py) and raises report.SkipError or report.MeasurementError if it cannot
+reports its figures through `report` (see host/report.py) and raises report.SkipError or report.MeasurementError if it cannot
 measure.
 
 Manually, on a host with this package: python3 -m nodetune.measurements NAME '{"option": 1}'

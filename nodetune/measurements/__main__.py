@@ -7,6 +7,7 @@ import json
 import os
 import sys
 
+from nodetune.measurements.host import channel
 from . import main
 
 
@@ -40,7 +41,7 @@ def run(words):
         return 2
     try:
         main.Supervisor({"measurements": [{"name": name, "options": options, "seconds": seconds}]}, Terminal()).run()
-    except main.StoppedError:
+    except channel.StoppedError:
         return 1
     return 0
 

@@ -15,8 +15,8 @@ import statistics
 import time
 
 from nodetune.onhost import files
-from . import numa, on_cpus
-from . import report as reporting
+from nodetune.measurements.host import numa, on_cpus
+from nodetune.measurements.host import report as reporting
 
 SECONDS = 45.0
 SCOPE = "host"

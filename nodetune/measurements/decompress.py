@@ -14,8 +14,8 @@ import random
 import threading
 import time
 
-from . import numa
-from . import report as reporting
+from nodetune.measurements.host import numa
+from nodetune.measurements.host import report as reporting
 
 SECONDS = 60.0
 SCOPE = "host"

@@ -19,8 +19,8 @@ import re
 import resource
 
 from nodetune.onhost import files
-from . import report as reporting
-from . import tool
+from nodetune.measurements.host import external_tool
+from nodetune.measurements.host import report as reporting
 
 SECONDS = 180.0
 SCOPE = "host"
@@ -48,7 +48,7 @@ JOBS = {
 def measure(options, report):
     """Measure. Options: dir (required), size (bytes, at most), seconds (a run), repeats, jobs, depth, metrics (all of JOBS)."""
     folder = folder_of(options)
-    program = tool.need("fio", PACKAGE)
+    program = external_tool.need("fio", PACKAGE)
     size = size_for(folder, int(options.get("size", WANTED)))
     report.step("writing {} MiB in {}".format(size >> 20, folder))
     handle = nameless(folder)
@@ -200,7 +200,7 @@ class Fio:
         self.seconds = int(options.get("seconds", SECONDS_A_RUN))
         self.jobs = int(options.get("jobs", 4))
         self.depth = int(options.get("depth", 16))
-        self.engine = "libaio" if "libaio" in tool.run([program, "--enghelp"], 10) else "psync"
+        self.engine = "libaio" if "libaio" in external_tool.run([program, "--enghelp"], 10) else "psync"
 
     def sample(self, metric):
         """Return {"bytes" per second, "iops", "p99" (ns)}. Raise MeasurementError."""
@@ -210,7 +210,9 @@ class Fio:
         given += ["--time_based", "--runtime={}".format(self.seconds), "--ramp_time=1"]
         given += ["--numjobs={}".format(self.jobs), "--group_reporting", "--output-format=json", "--thread"]
         given += ["--allow_file_create=0", "--randrepeat=0", "--offset_increment={}".format(share)]
-        text = tool.run([self.program, *given, *JOBS[metric]], self.seconds + 30, ok=(0, 1), pass_fds=(self.handle,))
+        text = external_tool.run(
+            [self.program, *given, *JOBS[metric]], self.seconds + 30, ok=(0, 1), pass_fds=(self.handle,)
+        )
         return read(text, "write" if metric == "write" else "read")
 
 
@@ -224,7 +226,7 @@ def read(text, direction):
         p99 = found.get("clat_ns", {}).get("percentile", {}).get("99.000000", 0)
         return {"bytes": found["bw_bytes"], "iops": found["iops"], "p99": p99}
     except (ValueError, KeyError, IndexError, TypeError):
-        raise reporting.MeasurementError("fio printed no figures: " + tool.last_line(text.encode("utf-8")))
+        raise reporting.MeasurementError("fio printed no figures: " + external_tool.last_line(text.encode("utf-8")))
 
 
 def _complaint(number):

@@ -17,8 +17,8 @@ import os
 import time
 
 from nodetune.onhost import files
+from nodetune.measurements.host import report as reporting
 from . import disk
-from . import report as reporting
 
 SECONDS = 240.0
 SCOPE = "host"

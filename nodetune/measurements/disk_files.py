@@ -17,8 +17,8 @@ import re
 import socket
 import time
 
+from nodetune.measurements.host import report as reporting
 from . import disk, disk_buffered
-from . import report as reporting
 
 SECONDS = 150.0
 SCOPE = "host"

@@ -15,8 +15,9 @@ import os
 import re
 
 from nodetune.onhost import files
-from . import disk, disk_files, tool
-from . import report as reporting
+from nodetune.measurements.host import external_tool
+from nodetune.measurements.host import report as reporting
+from . import disk, disk_files
 
 SECONDS = 900.0  # eight GPUs, ten runs each of some seconds
 SCOPE = "gpus"
@@ -44,7 +45,7 @@ COMPLAINT = re.compile(r"error|fail|not supported|cannot|unable", re.I)
 def measure(options, report):
     """Measure. Options: dir (required), gpus (numbers), size (bytes, at most), repeats."""
     folder = disk.folder_of(options)
-    program = tool.find("gdsio") or next((path for path in PLACES if os.path.exists(path)), None)
+    program = external_tool.find("gdsio") or next((path for path in PLACES if os.path.exists(path)), None)
     if program is None:
         raise reporting.SkipError("gdsio is not installed: install NVIDIA's package gds-tools")
     chosen = numbers(options)
@@ -94,14 +95,14 @@ def command(place, gpu, size, way):
 def run(program, given, direct):
     """Run gdsio once. Return GB/s. Raise MeasurementError with its complaint."""
     allowed = "CUFILE_ALLOW_COMPAT_MODE=" + ("false" if direct else "true")
-    words = [tool.find("env") or "/usr/bin/env", allowed, "CUDA_DEVICE_ORDER=PCI_BUS_ID", program, *given]
-    return read(tool.run(words, RUN_SECONDS, telling=complaint, cwd=given[1]))  # where it leaves its log
+    words = [external_tool.find("env") or "/usr/bin/env", allowed, "CUDA_DEVICE_ORDER=PCI_BUS_ID", program, *given]
+    return read(external_tool.run(words, RUN_SECONDS, telling=complaint, cwd=given[1]))  # where it leaves its log
 
 
 def complaint(data):
     """Return the first line with an error."""
     lines = [line.strip() for line in data.decode("utf-8", "backslashreplace").splitlines()]
-    return next((line[:300] for line in lines if COMPLAINT.search(line)), tool.last_line(data))
+    return next((line[:300] for line in lines if COMPLAINT.search(line)), external_tool.last_line(data))
 
 
 def read(text):

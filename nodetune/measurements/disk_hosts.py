@@ -12,8 +12,9 @@ Options: dir (required), demand, size (bytes a host, at most), seconds (a run), 
 import os
 import statistics
 
-from . import disk, tool
-from . import report as reporting
+from nodetune.measurements.host import external_tool
+from nodetune.measurements.host import report as reporting
+from . import disk
 
 SECONDS = 180.0
 SCOPE = "collective"
@@ -30,7 +31,7 @@ SIZE_MATTERS = True
 def measure(options, report):
     if len(report.hosts) < 2:
         raise reporting.SkipError("two hosts are needed: select more, and add --multi-node")
-    folder, program = disk.folder_of(options), tool.need("fio", disk.PACKAGE)
+    folder, program = disk.folder_of(options), external_tool.need("fio", disk.PACKAGE)
     size = disk.size_for(folder, int(options.get("size", disk.WANTED)))
     report.step("writing {} MiB in {}".format(size >> 20, folder))
     handle = disk.nameless(folder)

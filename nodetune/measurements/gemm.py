@@ -14,10 +14,7 @@ Options: gpus, n, products, warm, repeats, rest (seconds), seconds (0: not susta
 
 import time
 
-from . import cublaslt
-from . import gpu_busy
-from . import gpus
-from . import products
+from nodetune.measurements.cuda import cublaslt, gpu_busy, gpus, products
 
 SECONDS = 45.0
 SCOPE = "gpus"
@@ -45,11 +42,10 @@ def measure(options, report):
 
 class Plan:
     def __init__(self, options):
-        self.n = int(options.get("n", 8192))
         self.warm, self.products = int(options.get("warm", 3)), int(options.get("products", 10))
         self.repeats, self.rest = int(options.get("repeats", 6)), float(options.get("rest", 0.2))
         self.seconds = float(options.get("seconds", 2.0))
-        self.shape = products.Shape("bf16", self.n, self.n, self.n, bell=True)
+        self.shape = products.square(options)
         self.flops = self.shape.flops
 
 

@@ -17,8 +17,9 @@ import ctypes
 import os
 import statistics
 
-from . import cuda, gpus, numa
-from . import report as reporting
+from nodetune.measurements.cuda import driver_api, gpus
+from nodetune.measurements.host import numa
+from nodetune.measurements.host import report as reporting
 
 SECONDS = 45.0
 SCOPE = "gpus"
@@ -81,7 +82,7 @@ class Host:
         free = numa.free_bytes(node)
         if free < 4 * size:
             text = "NUMA node {} has only {} of free memory: too little for two buffers of {}"
-            raise reporting.MeasurementError(text.format(node, cuda.in_words(free), cuda.in_words(size)))
+            raise reporting.MeasurementError(text.format(node, driver_api.in_words(free), driver_api.in_words(size)))
         numa.run_on(cpus)
         numa.allocate_on(node)
         try:
@@ -107,7 +108,7 @@ class Host:
 
     def free(self):
         for address in (self.out, self.back):
-            with contextlib.suppress(cuda.CudaError):  # whatever broke the context was said before
+            with contextlib.suppress(driver_api.CudaError):  # whatever broke the context was said before
                 self.gpu.unpin(address)
 
 
@@ -155,7 +156,7 @@ def _pinned_by_any(plan, found, node, cpus, report):
     for gpu in found:
         try:
             return Host(gpu, node, cpus, plan.size)
-        except cuda.CudaError as refused:
+        except driver_api.CudaError as refused:
             problem = problem or refused
         except reporting.MeasurementError as fault:
             problem = fault

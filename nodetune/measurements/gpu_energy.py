@@ -4,7 +4,7 @@ Metrics energy (J/TFLOP), power (W) and bf16 (TFLOP/s), over the same stretches 
 `settle` seconds that do not count. The counter is the whole board's, memory included, and moves in steps of up to a
 tenth of a second: stretches are of two seconds or more. `set` holds a power limit (milliwatts) or locked clocks
 ([lowest, highest] MHz) meanwhile, only with `allow_gpu_settings` and on GPUs without other users; the previous settings
-are always restored (temporary.py). The product is gemm's: random numbers, checked afterwards.
+are always restored (host/temporary_settings.py). The product is gemm's: random numbers, checked afterwards.
 
 Manually: nvidia-smi --query-gpu=power.draw --format=csv -l 1 while PyTorch multiplies.
 Options: gpus, n, repeats, seconds, settle, library (path), set, allow_gpu_settings.
@@ -12,9 +12,10 @@ Options: gpus, n, repeats, seconds, settle, library (path), set, allow_gpu_setti
 
 import time
 
-from . import gemm, gpu_busy, gpu_settings, gpus, products
-from . import cublaslt
-from . import report as reporting
+from nodetune.measurements.cuda import cublaslt, gpu_busy, gpus, products
+from nodetune.measurements.host import gpu_settings
+from nodetune.measurements.host import report as reporting
+from . import gemm
 
 SECONDS = 90.0
 SCOPE = "gpus"

@@ -15,9 +15,8 @@ import ctypes
 import statistics
 import time
 
-from . import gpu_kernels
-from . import gpus
-from . import numa
+from nodetune.measurements.cuda import gpu_kernels, gpus
+from nodetune.measurements.host import numa
 
 SECONDS = 20.0
 SCOPE = "gpus"

@@ -18,11 +18,8 @@ import statistics
 import threading
 
 from nodetune.onhost.nvml import EVENT_REASONS
-from . import cuda
-from . import gpu_busy
-from . import gpu_kernels
-from . import gpus
-from . import report as reporting
+from nodetune.measurements.cuda import driver_api, gpu_busy, gpu_kernels, gpus
+from nodetune.measurements.host import report as reporting
 
 SECONDS = 60.0
 SCOPE = "gpus"
@@ -56,9 +53,9 @@ class Load:
 
     def __init__(self, gpu):
         self.gpu = gpu
-        self.kind = "mma" if gpu.attribute(cuda.MAJOR) >= 8 else "fma"
+        self.kind = "mma" if gpu.attribute(driver_api.MAJOR) >= 8 else "fma"
         self.function = gpu.module(gpu_kernels.TENSOR if self.kind == "mma" else gpu_kernels.COMMON)[self.kind]
-        self.blocks = gpu.attribute(cuda.MULTIPROCESSORS) * 4
+        self.blocks = gpu.attribute(driver_api.MULTIPROCESSORS) * 4
         self.threads = self.blocks * gpu_kernels.THREADS
         self.memory = gpu.allocate(4 * self.threads)
         self.stream = gpu.stream()
@@ -77,7 +74,7 @@ class Load:
             rounds *= 4
 
     def _launch(self, rounds):
-        arguments = [cuda.POINTER(self.memory), cuda.U32(rounds)]
+        arguments = [driver_api.POINTER(self.memory), driver_api.U32(rounds)]
         self.gpu.launch(self.function, self.blocks, gpu_kernels.THREADS, arguments, self.stream)
 
     def finish(self, settle, seen, report):

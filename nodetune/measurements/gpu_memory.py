@@ -9,8 +9,7 @@ Manually: nvbandwidth -t device_local_copy (which counts bytes once).
 Options: gpus, size (bytes), copies, repeats.
 """
 
-from . import gpu_kernels
-from . import gpus
+from nodetune.measurements.cuda import gpu_kernels, gpus
 
 SECONDS = 20.0
 SCOPE = "gpus"

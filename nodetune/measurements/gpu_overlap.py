@@ -15,8 +15,10 @@ import math
 import statistics
 import time
 
-from . import cublaslt, gpu_copy, gpus, numa, products
-from . import report as reporting
+from nodetune.measurements.cuda import cublaslt, gpus, products
+from nodetune.measurements.host import numa
+from nodetune.measurements.host import report as reporting
+from . import gpu_copy
 
 SECONDS = 60.0
 SCOPE = "gpus"
@@ -81,9 +83,9 @@ def _confirm(gpu, host):
 
 def _overlapped(gpu, host, target, options, report):
     report.step("{}: copies while it computes".format(gpu.name))
-    n, seconds = int(options.get("n", 8192)), float(options.get("seconds", 0.3))
+    seconds = float(options.get("seconds", 0.3))
     library = cublaslt.Library(options.get("library"), gpu.driver.version)
-    product, stream = products.Product(gpu, library, products.Shape("bf16", n, n, n, bell=True)), gpu.stream()
+    product, stream = products.Product(gpu, library, products.square(options)), gpu.stream()
 
     def copies():
         gpu.to_gpu(target, host.out, host.size, stream)
@@ -98,7 +100,7 @@ def _overlapped(gpu, host, target, options, report):
     _confirm(gpu, host)
     product.check()
     for metric in works:
-        about = {"n": n, "size": host.size, "alone_ms": round(1e3 * alone[metric], 3), "checked": True}
+        about = {"n": product.shape.n, "size": host.size, "alone_ms": round(1e3 * alone[metric], 3), "checked": True}
         report.result(gpu.name, [100.0 * alone[metric] / both[metric]], "%", metric=metric, **about)
 
 

@@ -13,9 +13,8 @@ way only).
 
 import re
 
-from . import gpu_kernels
-from . import gpus
-from . import report as reporting
+from nodetune.measurements.cuda import gpu_kernels, gpus
+from nodetune.measurements.host import report as reporting
 
 SECONDS = 45.0
 SCOPE = "gpus"

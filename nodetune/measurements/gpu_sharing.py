@@ -12,7 +12,7 @@ Options: gpus, processes, n, seconds (of each load), library (path).
 import os
 
 from nodetune.onhost import nvml as onhost
-from . import gpu_processes, gpus
+from nodetune.measurements.cuda import gpu_processes, gpus
 
 SECONDS = 300.0
 SCOPE = "gpus"

@@ -21,7 +21,7 @@ import resource
 import statistics
 import time
 
-from . import on_cpus
+from nodetune.measurements.host import on_cpus
 
 SECONDS = 45.0
 SCOPE = "host"

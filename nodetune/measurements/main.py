@@ -5,13 +5,12 @@ A plan: {"measurements": [{"name", "options", "seconds"}], "env": {"NCCL_DEBUG":
 Started by srun, all hosts are given the plans of all: {"plans": [plans], "hosts": [names], "of": [for each host: which plan]}.
 Events in this order for each measurement (`report` has those of the measurement itself):
 {"begin": {…}}, then {"step"}, {"note"}, {"record"}, {"tell"} as they come and {"done"} when it is over, with the load by
-`others` meanwhile (other_load.py), and at last {"end": {…}}.
+`others` meanwhile (host/other_load.py), and at last {"end": {…}}.
 Items of GPUs with "shares_cuda" follow each other in one process: to open all GPUs takes seconds, to measure often less.
 Heard: {"told": {"number", "from", "topic", "data"}} and {"gone": index of a host}, with srun also the "plan" whose group it
 is for.
 """
 
-import importlib
 import os
 import select
 import signal
@@ -20,16 +19,12 @@ import time
 
 from nodetune.onhost import one_reader, protocol
 from nodetune.onhost.worker import prctl
-from . import other_load, temporary, worker
+from nodetune.measurements.host import channel, measurement_process, other_load, temporary_settings
 
 MARK = "ntverify:"
 TURN_SECONDS = 3.0
 MAX_KEPT = 10000
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-class StoppedError(Exception):
-    """The controller is gone."""
 
 
 class Supervisor:
@@ -47,7 +42,7 @@ class Supervisor:
         """The process of the measurement before, if it waits for another one."""
 
     def run(self):
-        """Run the measurements of the plan. Raise StoppedError."""
+        """Run the measurements of the plan. Raise channel.StoppedError."""
         start = time.time()
         self._prepare()
         self._channel.say({"begin": _about_us()})
@@ -73,11 +68,11 @@ class Supervisor:
                 inputs, outputs = self._channel.handles()
                 readable, writable, _ = select.select(inputs, outputs, [])
                 self._channel.served(readable, writable)
-        except StoppedError:
+        except channel.StoppedError:
             return
 
     def _prepare(self):
-        prctl(worker.PR_SET_CHILD_SUBREAPER, 1)
+        prctl(measurement_process.PR_SET_CHILD_SUBREAPER, 1)
         for number in SIGNALS:
             signal.signal(number, _leave)
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
@@ -92,7 +87,7 @@ class Supervisor:
         start = time.monotonic()
         self._say("step", name, "starting")
         watch = other_load.Watch()
-        running, self._open = self._open or worker.Measurement(self._group), None
+        running, self._open = self._open or measurement_process.Measurement(self._group), None
         running.begin(name, item.get("options") or {}, seconds)
         status, left = None, []
         try:
@@ -105,7 +100,7 @@ class Supervisor:
                 self._open = running
             else:
                 status, left = running.end_all(self._stuck)
-            lost = temporary.restore()
+            lost = temporary_settings.restore()
         if lost:
             self._record({"measurement": name, "failed": lost})
         self._stuck += left
@@ -210,7 +205,7 @@ class Supervisor:
 def deadline_of(name):
     """Return SECONDS of a measurement's module, or 20 if it has none or cannot be imported."""
     try:
-        return float(getattr(importlib.import_module("." + name, __package__), "SECONDS", 20.0))
+        return float(getattr(measurement_process.module(name), "SECONDS", 20.0))
     except Exception:
         return 20.0
 
@@ -227,7 +222,7 @@ def wait_for_turn(run):
 def _leave(number, frame):
     for each in SIGNALS:
         signal.signal(each, signal.SIG_IGN)  # once is enough: what follows must not be interrupted
-    raise StoppedError("signal {}".format(number))
+    raise channel.StoppedError("signal {}".format(number))
 
 
 def _about_us():
@@ -256,3 +251,14 @@ def own_part(plan):
     mine = plan["plans"][number]
     hosts = (mine.get("group") or {"hosts": [host]})["hosts"]
     return dict(mine, number=number, group={"hosts": hosts, "self": hosts.index(host)})
+
+
+def emit(plan, nonce):
+    """Run a plan with events on standard output, until everything is done or standard input ends."""
+    sys.stdout.flush()
+    try:
+        connection = channel.Channel(nonce)
+        Supervisor(plan, connection).run()
+        connection.drain()
+    except (channel.StoppedError, protocol.LineError):
+        os._exit(1)

@@ -19,8 +19,8 @@ import statistics
 import threading
 import time
 
-from . import numa
-from . import report as reporting
+from nodetune.measurements.host import numa
+from nodetune.measurements.host import report as reporting
 
 SECONDS = 30.0
 SCOPE = "host"

@@ -20,8 +20,9 @@ import statistics
 import time
 
 from nodetune.onhost import files
-from . import memory, numa
-from . import report as reporting
+from nodetune.measurements.host import numa
+from nodetune.measurements.host import report as reporting
+from . import memory
 
 SECONDS = 60.0
 SCOPE = "host"

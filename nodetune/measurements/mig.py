@@ -10,8 +10,8 @@ Options: gpus, n, size (bytes), seconds (of each load), library (path).
 """
 
 from nodetune.onhost import nvml as onhost
-from . import gpu_processes, gpus
-from . import report as reporting
+from nodetune.measurements.cuda import gpu_processes, gpus
+from nodetune.measurements.host import report as reporting
 
 SECONDS = 600.0
 SCOPE = "gpus"

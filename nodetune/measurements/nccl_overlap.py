@@ -13,8 +13,9 @@ Options: collectives, sizes (bytes), gpus, repeats, n (rows of the matrices), ch
 import math
 import time
 
-from . import cublaslt, gemm, gpu_busy, nccl, nccl_log, nccl_ops, nccl_rank, nccl_results, products
-from . import report as reporting
+from nodetune.measurements.cuda import cublaslt, gpu_busy, products
+from nodetune.measurements.host import report as reporting
+from nodetune.measurements.nccl_support import nccl_cases, nccl_log, nccl_ops, nccl_rank, nccl_results, nccl_run
 
 SECONDS = 120.0
 SCOPE = "collective"
@@ -40,12 +41,12 @@ MAX_WAITING = 64
 
 def measure(options, report):
     given = dict({"sizes": list(SIZES), "collectives": ["all_reduce"], "in_place": False, "repeats": 3}, **options)
-    asked = nccl.checked(dict(given, latency_sizes=[]))
+    asked = nccl_cases.checked(dict(given, latency_sizes=[]))
     if asked["repeats"] > MAX_REPEATS:
         text = "repeats {}: 1 to {} are possible"
         raise reporting.MeasurementError(text.format(asked["repeats"], MAX_REPEATS))
-    cases, jobs, conditions, of = nccl.prepared(asked, nccl.planned, report)
-    nccl.run(jobs, Results(cases, jobs, conditions, of, report), report, take_part)
+    cases, jobs, conditions, of = nccl_run.prepared(asked, nccl_cases.planned, report)
+    nccl_run.run(jobs, Results(cases, jobs, conditions, of, report), report, take_part)
 
 
 def take_part(job, out, given):
@@ -59,7 +60,7 @@ class Rank(nccl_rank.Rank):
         super().prepare()
         self.tell.step("loading cuBLASLt")
         library = cublaslt.Library(self.job.get("library"), self.gpu.driver.version)
-        self.product = products.Product(self.gpu, library, gemm.Plan(self.job).shape)
+        self.product = products.Product(self.gpu, library, products.square(self.job))
         self.pieces = max(1, int(PIECE_SECONDS * 5e14 / self.product.shape.flops))
 
     def case(self, case):
@@ -162,7 +163,7 @@ class Results(nccl_results.Results):
         path = nccl_log.merged([parts[member]["path"] for member in sorted(parts)])
         about = dict(self._conditions, **nccl_results.described(case, path, mine["chosen"]))
         about.update(size=case["size"], in_place=False, iterations=mine["iterations"], checked=self._jobs[0]["check"])
-        about.update(dtype=self._jobs[0]["dtype"], n=gemm.Plan(self._jobs[0]).n)
+        about.update(dtype=self._jobs[0]["dtype"], n=products.square(self._jobs[0]).n)
         ranks = self._conditions["gpus"]
         alone, both = (
             [round(nccl_ops.bandwidths(case["name"], case["size"], each, ranks)[1], 3) for each in seconds]

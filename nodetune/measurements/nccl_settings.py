@@ -19,8 +19,11 @@ import json
 import statistics
 import time
 
-from . import nccl, nccl_config, nccl_log, nccl_ops, nccl_communicators, nccl_plugin, nccl_results, nccl_team
-from . import report as reporting
+from nodetune.measurements.host import process_team
+from nodetune.measurements.host import report as reporting
+from nodetune.measurements.nccl_support import nccl_cases, nccl_communicators, nccl_config, nccl_log, nccl_ops
+from nodetune.measurements.nccl_support import nccl_plugin, nccl_results, nccl_run
+from . import nccl
 
 SECONDS = 180.0
 SCOPE = "collective"
@@ -45,8 +48,8 @@ def measure(options, report):
         groups.extend(grouped(asked, version))
         return 2 * len(groups)
 
-    cases, jobs, conditions, _ = nccl.prepared(asked, planned, report, buffers)
-    jobs = [dict(job, cases=cases, until=time.monotonic() + report.left() - nccl.RESERVE) for job in jobs]
+    cases, jobs, conditions, _ = nccl_run.prepared(asked, planned, report, buffers)
+    jobs = [dict(job, cases=cases, until=time.monotonic() + report.left() - nccl_run.RESERVE) for job in jobs]
     members = [(group, job) for group in groups for job in jobs]
     ranks = [
         (
@@ -56,9 +59,9 @@ def measure(options, report):
         for group, job in members
     ]
     report.step("starting {} ranks".format(len(ranks)))
-    trouble = nccl.Others(report).check if len(report.hosts) > 1 else None
-    with nccl_team.Team(ranks, trouble) as team:
-        until = time.monotonic() + report.left() - nccl.LAST
+    trouble = nccl_run.Others(report).check if len(report.hosts) > 1 else None
+    with process_team.Team(ranks, trouble) as team:
+        until = time.monotonic() + report.left() - nccl_run.LAST
         turns = Turns(team, groups, len(jobs), team.events(until), report)
         turns.join()
         Results(cases, groups, turns, conditions, asked, report).tell(rounds(turns, cases, groups, asked))
@@ -67,7 +70,7 @@ def measure(options, report):
 
 def checked(options):
     given = dict({"collectives": [], "latency_collectives": [], "sizes": options.get("overlap_sizes")}, **options)
-    asked = nccl.checked(given)
+    asked = nccl_cases.checked(given, nccl.SIZES)
     defaults = {
         "settings": [{}],
         "apart": False,
@@ -145,7 +148,7 @@ class Turns:
         report = self._report
         if len(report.hosts) > 1:
             report.tell("nccl ready", ids)
-            heard = list(report.hear_all("nccl ready", report.left() - nccl.PATIENT).values())
+            heard = list(report.hear_all("nccl ready", report.left() - nccl_run.PATIENT).values())
             ids = [mine or next(each[at] for each in heard if each[at]) for at, mine in enumerate(ids)]
         for group in range(self._groups):
             self._send(group, ids[group])
@@ -163,7 +166,7 @@ class Turns:
         for _ in self._events:
             pass
         if len(self._report.hosts) > 1:
-            self._report.tell(nccl.DONE, True)
+            self._report.tell(nccl_run.DONE, True)
 
     def _members(self, group):
         return range(group * self._gpus, (group + 1) * self._gpus)

@@ -19,8 +19,8 @@ import statistics
 import subprocess
 
 from nodetune.onhost import files
-from . import numa, pairs, tool
-from . import report as reporting
+from nodetune.measurements.host import external_tool, numa, pairs
+from nodetune.measurements.host import report as reporting
 
 SECONDS = 600.0  # eight ports, three repeats of four seconds, both directions, two rounds: 400
 SCOPE = "pair"
@@ -51,7 +51,7 @@ def measure(options, report):
 
     Options: rounds, devices, size (bytes), queue_pairs, seconds (a run), repeats, gid_index, and those of pairs.
     """
-    program = tool.need("ib_write_bw", PACKAGE)
+    program = external_tool.need("ib_write_bw", PACKAGE)
     play(report, options, lanes(options), lambda name, port: command(program, options, name, port), record, summed)
 
 
@@ -164,12 +164,12 @@ def servers(report, options, lanes, words, runs):
                 own_ports = found[name]["ports"] = free[number * runs : (number + 1) * runs]
                 commands = [words(name, port) for port in own_ports]
                 stay_near(found[name]["adapter"])
-                running.extend(tool.start(each, stdout=subprocess.DEVNULL) for each in commands)
+                running.extend(external_tool.start(each, stdout=subprocess.DEVNULL) for each in commands)
             pairs.wait_until_listening(free, running, "perftest", explained)
             yield dict(known, ports=found)
         finally:
             for each in running:
-                tool.stop(each)
+                external_tool.stop(each)
 
 
 def _ask(report, options, what, pair):
@@ -211,18 +211,18 @@ def _at_once(report, options, what, hosts, done):
         report.failed(str(problem), "{} ports {}".format(len(done), hosts), "together")
     finally:
         for each in running:
-            tool.stop(each)
+            external_tool.stop(each)
 
 
 def started(about, command):
     """Start one side of perftest near its adapter. Raise MeasurementError."""
     stay_near(about["adapter"])
-    return tool.start(command)
+    return external_tool.start(command)
 
 
 def ended(process, options):
     """Wait for what was started. Return its output. Raise MeasurementError."""
-    return tool.finish(process, float(options.get("seconds", SECONDS_A_RUN)) + 20, telling=explained)
+    return external_tool.finish(process, float(options.get("seconds", SECONDS_A_RUN)) + 20, telling=explained)
 
 
 def stay_near(name):
@@ -240,7 +240,7 @@ def explained(data):
     complaints = [line for line in lines if COMPLAINT.search(line) and not line.upper().startswith("WARNING")]
     completions = [line for line in complaints if COMPLETION.search(line)]
     if not complaints:
-        return tool.last_line(data)
+        return external_tool.last_line(data)
     line = (completions or complaints)[0][:300]
     meaning = COMPLETIONS.get(int(COMPLETION.search(line).group(1))) if completions else None
     return line + (" ({})".format(meaning) if meaning else "")

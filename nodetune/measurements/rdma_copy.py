@@ -11,8 +11,10 @@ Manually: ib_write_bw as in rdma, with and without nvbandwidth -t host_to_device
 
 import statistics
 
-from . import gpu_copy, gpus, numa, pairs, rdma, rdma_gpu, tool
-from . import report as reporting
+from nodetune.measurements.cuda import gpus
+from nodetune.measurements.host import external_tool, numa, pairs
+from nodetune.measurements.host import report as reporting
+from . import gpu_copy, rdma, rdma_gpu
 
 SECONDS = 600.0
 SCOPE = "pair"
@@ -27,7 +29,7 @@ SUSPECT = "the PCIe link of the root port or switch above {subject}"
 
 def measure(options, report):
     """Measure. Options: those of rdma, size and copies of gpu_copy as copy_size and copies, libcuda."""
-    program = tool.need("ib_write_bw", rdma.PACKAGE)
+    program = external_tool.need("ib_write_bw", rdma.PACKAGE)
     lanes = rdma.lanes(options)
     shared = below_one_port(lanes, rdma_gpu.gpus())
     if not shared:
@@ -90,7 +92,7 @@ def _one(options, report, subject, about, commands):
                 meanwhile = _copied(plan, lane, 1, process)
                 both = rdma.read(rdma.ended(process, options))
             finally:
-                tool.stop(process)
+                external_tool.stop(process)
         host.free()
         about = dict(about, alone=alone, copies_alone=round(copies, 3), size=options.get("size", 1 << 20))
         for metric, share in (("rdma_kept", both / alone), ("copies_kept", meanwhile / copies)):

@@ -14,8 +14,9 @@ Manually: CUDA_DEVICE_ORDER=PCI_BUS_ID ib_write_bw -d DEVICE -i PORT --use_cuda=
 import os
 
 from nodetune.onhost import files
-from . import numa, rdma, tool
-from . import report as reporting
+from nodetune.measurements.host import external_tool, numa
+from nodetune.measurements.host import report as reporting
+from . import rdma
 
 SECONDS = 600.0
 SCOPE = "pair"
@@ -32,7 +33,7 @@ PEERMEM = "/sys/module/nvidia_peermem"
 
 def measure(options, report):
     """Measure. Options: those of rdma, and all (True: every GPU with every port), dmabuf (True or False: register so)."""
-    program = tool.need("ib_write_bw", rdma.PACKAGE)
+    program = external_tool.need("ib_write_bw", rdma.PACKAGE)
     found = rdma.ports(options)
     if not found:
         raise reporting.SkipError("no RDMA adapter with an active port on this host")
@@ -53,12 +54,12 @@ def measure(options, report):
 
 def help_of(program):
     """Return the help text of perftest."""
-    return tool.run([program, "--help"], 10, ok=range(256)).encode("utf-8")
+    return external_tool.run([program, "--help"], 10, ok=range(256)).encode("utf-8")
 
 
 def command(program, options, about, port, dmabuf):
     """Return one run: that of rdma, with the buffers on a GPU. --use_cuda_dmabuf must come after --use_cuda."""
-    given = [tool.find("env") or "/usr/bin/env", "CUDA_DEVICE_ORDER=PCI_BUS_ID"]
+    given = [external_tool.find("env") or "/usr/bin/env", "CUDA_DEVICE_ORDER=PCI_BUS_ID"]
     given += rdma.command(program, options, about["adapter"], port)
     return given + ["--use_cuda={}".format(about["gpu"])] + (["--use_cuda_dmabuf"] if dmabuf else [])
 

@@ -10,8 +10,9 @@ address), and on the other host the same with the first one's address at the end
 
 import re
 
-from . import rdma, tool
-from . import report as reporting
+from nodetune.measurements.host import external_tool
+from nodetune.measurements.host import report as reporting
+from . import rdma
 
 SECONDS = 300.0
 SCOPE = "pair"
@@ -30,7 +31,7 @@ HEAD = "t_typical[usec]"
 
 def measure(options, report):
     """Measure the latency of each pair. Options: rounds, devices, writes, repeats, gid_index, and those of pairs."""
-    program = tool.need("ib_write_lat", rdma.PACKAGE)
+    program = external_tool.need("ib_write_lat", rdma.PACKAGE)
     lanes = rdma.lanes(options)
     rdma.play(report, options, lanes, lambda name, port: command(program, options, name, port), _record)
 

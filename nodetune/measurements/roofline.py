@@ -19,11 +19,7 @@ metrics (only these), library (path).
 
 import contextlib
 
-from . import cublaslt
-from . import cuda
-from . import gpu_reads
-from . import gpus
-from . import products
+from nodetune.measurements.cuda import cublaslt, driver_api, gpu_reads, gpus, products
 
 SECONDS = 90.0
 SCOPE = "gpus"
@@ -126,7 +122,7 @@ def _losing(report, gpu, found, metric):
     with gpus.apart(report, gpu.name, metric):
         try:
             yield
-        except cuda.CudaError:
+        except driver_api.CudaError:
             found.remove(gpu)
             raise
 
@@ -198,7 +194,7 @@ class Waited(gpu_reads.Chase):
 
 def cache(gpu):
     """Return the bytes of a GPU's L2 cache."""
-    return gpu.attribute(cuda.L2_SIZE) or USUAL_CACHE
+    return gpu.attribute(driver_api.L2_SIZE) or USUAL_CACHE
 
 
 def _power_of_two(most):

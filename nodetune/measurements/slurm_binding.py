@@ -14,8 +14,8 @@ import os
 import sys
 import time
 
-from . import numa, tool
-from . import report as reporting
+from nodetune.measurements.host import external_tool, numa
+from nodetune.measurements.host import report as reporting
 
 SECONDS = 180.0
 SCOPE = "host"
@@ -60,7 +60,7 @@ START_SECONDS = 8.0
 
 def measure(options, report):
     """Measure. Options: tasks, size (bytes of a buffer), repeats."""
-    program = tool.need("srun", "slurm-client")
+    program = external_tool.need("srun", "slurm-client")
     if not os.environ.get("SLURM_JOB_ID", "").isdigit():
         raise reporting.SkipError(
             "an allocation of this node is needed: salloc -N1 --exclusive nodetune verify --transport slurm --only slurm_binding"
@@ -84,7 +84,7 @@ def measure(options, report):
 def step(program, shape, given, size):
     """Run a step of the job on this node. Return the output of each task. Raise MeasurementError."""
     tasks, cpus = shape
-    words = [tool.find("env") or "/usr/bin/env", "-i"]
+    words = [external_tool.find("env") or "/usr/bin/env", "-i"]
     words += ["{}={}".format(name, os.environ[name]) for name in KEPT if name in os.environ]
     words += [program, "--overlap", "--nodes=1", "--ntasks={}".format(tasks), "--cpus-per-task={}".format(cpus)]
     words += ["--mem=0", "--mpi=none", "--input=none", "--kill-on-bad-exit=1", "--quit-on-interrupt", *given]
@@ -92,7 +92,7 @@ def step(program, shape, given, size):
         words.append("--nodelist=" + os.environ["SLURMD_NODENAME"])
     start = time.time() + START_SECONDS
     words += [sys.executable, "-I", "-S", "-c", TASK, str(size), str(start), str(SAMPLE_SECONDS)]
-    return read(tool.run(words, STEP_SECONDS), tasks)
+    return read(external_tool.run(words, STEP_SECONDS), tasks)
 
 
 def read(text, tasks):

@@ -18,8 +18,8 @@ import re
 import subprocess
 
 from nodetune.onhost import files
-from . import pairs, tool
-from . import report as reporting
+from nodetune.measurements.host import external_tool, pairs
+from nodetune.measurements.host import report as reporting
 
 SECONDS = 240.0  # a round takes two dozen; all of ten hosts meet in nine
 SCOPE = "pair"
@@ -47,7 +47,7 @@ def measure(options, report):
     Options: rounds, seconds (a direction), streams (in total: a number, or a list of numbers to measure), processes,
     and those of pairs.
     """
-    program = tool.need("iperf3", PACKAGE)
+    program = external_tool.need("iperf3", PACKAGE)
     pairs.play(
         report,
         options,
@@ -64,12 +64,12 @@ def _server(program, options, report):
     with pairs.offer(report, options) as known:
         ports = pairs.free_ports(max(_processes(options, gbits) for _, gbits in known["ways"]))
         try:
-            running.extend(tool.start([program, "-s", "-4", "-p", str(port)], **quiet) for port in ports)
+            running.extend(external_tool.start([program, "-s", "-4", "-p", str(port)], **quiet) for port in ports)
             pairs.wait_until_listening(ports, running, "iperf3")
             yield dict(known, ports=ports)
         finally:
             for each in running:
-                tool.stop(each)
+                external_tool.stop(each)
 
 
 def _processes(options, gbits):
@@ -125,12 +125,12 @@ def _measure(program, options, ends, way):
     given = [program, "-J", "-O", "1", "-t", str(seconds), "--connect-timeout", "5000"] + (["-R"] if reverse else [])
     shares = [streams // len(ends) + (number < streams % len(ends)) for number in range(len(ends))]
     commands = [[*given, "-P", str(share), "-c", end[0], "-p", str(end[1])] for share, end in zip(shares, ends)]
-    running = [tool.start(each) for each in commands]
+    running = [external_tool.start(each) for each in commands]
     try:
-        answers = [read(tool.finish(each, seconds + 15, ok=(0, 1))) for each in running]
+        answers = [read(external_tool.finish(each, seconds + 15, ok=(0, 1))) for each in running]
     finally:
         for each in running:
-            tool.stop(each)
+            external_tool.stop(each)
     samples = [sum(each) for each in zip(*(answer["gbits"] for answer in answers))]
     if not samples:
         raise reporting.MeasurementError("iperf3 printed no figures")

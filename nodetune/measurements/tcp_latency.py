@@ -15,8 +15,9 @@ import socket
 import threading
 import time
 
-from . import pairs, wakeup
-from . import report as reporting
+from nodetune.measurements.host import pairs
+from nodetune.measurements.host import report as reporting
+from . import wakeup
 
 SECONDS = 60.0
 SCOPE = "pair"

@@ -16,8 +16,11 @@ Options: hidden, tokens, layers, steps, repeats, gpus, nccl, library (of cuBLASL
 
 import time
 
-from . import cublaslt, gpu_copy, gpus, nccl, nccl_log, nccl_rank, nccl_results, numa, products
-from . import report as reporting
+from nodetune.measurements.cuda import cublaslt, gpus, products
+from nodetune.measurements.host import numa
+from nodetune.measurements.host import report as reporting
+from nodetune.measurements.nccl_support import nccl_cases, nccl_log, nccl_rank, nccl_results, nccl_run
+from . import gpu_copy
 
 SECONDS = 90.0
 SCOPE = "collective"
@@ -64,9 +67,9 @@ class Plan:
 def measure(options, report):
     plan = Plan(options)
     fixed = {"sizes": [plan.gradients], "collectives": ["all_reduce"], "in_place": False, "latency_sizes": []}
-    asked = nccl.checked(dict(options, dtype="bfloat16", repeats=plan.repeats, **fixed))
-    cases, jobs, conditions, of = nccl.prepared(asked, nccl.planned, report)
-    nccl.run(jobs, Results(cases, jobs, conditions, of, report), report, take_part)
+    asked = nccl_cases.checked(dict(options, dtype="bfloat16", repeats=plan.repeats, **fixed))
+    cases, jobs, conditions, of = nccl_run.prepared(asked, nccl_cases.planned, report)
+    nccl_run.run(jobs, Results(cases, jobs, conditions, of, report), report, take_part)
 
 
 def take_part(job, out, given):

@@ -19,7 +19,7 @@ import time
 
 from nodetune.onhost import files
 from nodetune.onhost.worker import prctl
-from . import on_cpus
+from nodetune.measurements.host import on_cpus
 
 SECONDS = 45.0
 SCOPE = "host"

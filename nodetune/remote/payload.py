@@ -9,6 +9,7 @@ import secrets
 import zlib
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -105,18 +106,18 @@ def pynvml_for(sources: Iterable[str]) -> str:
 
 
 Module = tuple[Path, str]
-"""A folder and the name of a file in it."""
+"""A folder, and the path of a file in it or below it without its `.py`: `host/report`."""
 
 
 @cache
 def _packed(modules: tuple[Module, ...]) -> str:
-    """Return code that makes modules importable as nodetune.FOLDER.MODULE."""
-    packages = {f"nodetune.{folder.name}": folder for folder, _ in modules}
-    sources = {name: _source(folder, "__init__") for name, folder in packages.items()}
-    sources |= {f"nodetune.{folder.name}.{module}": _source(folder, module) for folder, module in modules}
+    """Return code that makes modules importable as nodetune.FOLDER.MODULE. An `__init__.py` only explains: it stays here."""
+    files = {f"nodetune/{folder.name}/{path}".replace("/", "."): _source(folder, path) for folder, path in modules}
+    packages = sorted({each for name in files for each in accumulate(name.split(".")[:-1], "{}.{}".format)})
+    sources = dict.fromkeys(packages, "") | files
     if any(re.search(r"^\s*import pynvml$", text, re.MULTILINE) for text in sources.values()):
         sources["pynvml"] = pynvml_for(sources.values())
-    text = f"PACKAGES = {('nodetune', *packages)!r}\nSOURCES = { {'nodetune': '', **sources}!r}\n{_LOADER}"
+    text = f"PACKAGES = {tuple(packages)!r}\nSOURCES = {sources!r}\n{_LOADER}"
     return base64.b64encode(zlib.compress(text.encode("utf-8"), 9)).decode("ascii")
 
 
@@ -128,18 +129,20 @@ def with_imports(folder: Path, modules: Iterable[str]) -> tuple[Module, ...]:
     return tuple(sorted(set(wanted)))
 
 
-_IMPORT = re.compile(r"^\s*from (?:(nodetune\.onhost)|\.)\.?(\w+)? import ([\w, ]+)$", re.MULTILINE)
+_IMPORT = re.compile(r"^\s*from (\.|nodetune\.(?:onhost|measurements))\.?([\w.]*) import ([\w, ]+)$", re.MULTILINE)
 
 
 @cache
 def _imports(folder: Path, module: str) -> tuple[Module, ...]:
-    """Return the imports of a file: `from . import a, b as c`, `from .a import name`, the same of nodetune.onhost."""
-    lines = _IMPORT.findall(_source(folder, module))
-    return tuple(
-        (ONHOST if shared else folder, name.split()[0])
-        for shared, one, names in lines
-        for name in ([one] if one else names.split(","))
-    )
+    """Return the imports of a file from its folder and those below, and from onhost/: of modules, or of names in one."""
+    found = []
+    for base, package, names in _IMPORT.findall(_source(folder, module)):
+        room = ONHOST if base == "nodetune.onhost" else folder
+        above = module.rpartition("/")[0] if base == "." else ""
+        place = "/".join(filter(None, (above, package.replace(".", "/"))))
+        one = package and (room / f"{place}.py").is_file()
+        found += [(room, place if one else f"{place}/{name.split()[0]}".lstrip("/")) for name in names.split(",")]
+    return tuple(found)
 
 
 def script(asked: Mapping[str, list[str]], seconds: float, most: float = 0.0) -> tuple[bytes, str]:
@@ -186,7 +189,7 @@ def measuring(plan: Mapping[str, Any]) -> tuple[bytes, str]:
     """
     nonce = secrets.token_hex(8)
     names = [each["name"] for each in plan["measurements"]]
-    modules = with_imports(MEASUREMENTS, ("main", "emit", *names))
+    modules = with_imports(MEASUREMENTS, ("main", *names))
     given = f"import json\nPLAN = json.loads({json.dumps(plan)!r})\nNONCE = {nonce!r}\n"
-    entry = "from nodetune.measurements import emit\nemit.emit(PLAN, NONCE)\n"
+    entry = "from nodetune.measurements import main\nmain.emit(PLAN, NONCE)\n"
     return by_length(_script(modules, nonce, given, entry)), nonce

@@ -9,37 +9,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from nodetune.foundation import rank_statistics
+from nodetune.statistics import paired, rank_tests, thresholds
 from nodetune.tune.model import DEFAULT, Case, Setting, Trial, objective
 from nodetune.tune.trials import BudgetError, Trials, gain
-
-LOOKS = ((6, 0.00109), (10, 0.00391))
-"""Runs on each side, and the level of the tests there. The first look decides only what is clear. All runs are fresh: those
-that selected the finalist do not count."""
-
-PAIRED = 8
-"""From this number of runs on, both sides are compared pair by pair: what slows a pair, such as another clock, slows both. Fewer
-pairs cannot reach the level."""
-
-RUNS = LOOKS[-1][0]
-LEVEL = sum(level for _, level in LOOKS)
-"""The probability that a setting without effect is accepted, for each finalist: no more than both looks together."""
-
-MORE, MIN_MORE = 10, 4
-"""Further runs, as many as time is left for, of those cases alone that refuse a gain and may do so by chance."""
-
-MIN_GAIN = 0.01
-"""Fraction that the objective must gain. `Case.most_loss` is what a case may lose."""
-
-SEEN = 0.05
-"""A loss counts if noise causes it this rarely …"""
-
-TOO_NOISY = -0.05
-"""… or if noise could hide such a loss (the lower end of its interval): a case that looks worse does not pass."""
-
-RESOLVED = 0.02
-"""A case whose interval reaches further to each side is named with its resolution: a loss of that size may be unseen."""
-
 
 ALONE, TOGETHER, SINGLY = "alone", "with computation", "called one by one"
 USES = {
@@ -75,12 +47,14 @@ class CaseResult:
     @property
     def worse(self) -> bool:
         """Whether it became worse, and not by noise."""
-        return self.ratio < -self.case.most_loss and (self.high < 0 if self.case.coarse else self.p_worse < SEEN)
+        return self.ratio < -self.case.most_loss and (
+            self.high < 0 if self.case.coarse else self.p_worse < thresholds.LOSS_LEVEL
+        )
 
     @property
     def lost(self) -> bool:
         most = -self.case.most_loss
-        hidden = not self.case.coarse and self.ratio < most and self.low < most + TOO_NOISY
+        hidden = not self.case.coarse and self.ratio < most and self.low < most + thresholds.TOO_NOISY
         return self.case.judged and (self.worse or hidden)
 
     @property
@@ -90,13 +64,18 @@ class CaseResult:
 
     @property
     def unresolved(self) -> bool:
-        return self.case.judged and not self.lost and self.resolution > RESOLVED and self.low < -self.case.most_loss
+        return (
+            self.case.judged
+            and not self.lost
+            and self.resolution > thresholds.RESOLVED
+            and self.low < -self.case.most_loss
+        )
 
     @property
     def settled(self) -> bool:
         """Whether more runs would not find a loss."""
         most = -self.case.most_loss
-        return self.low > most - RESOLVED / 2 or (self.case.coarse and (self.ratio > most or self.worse))
+        return self.low > most - thresholds.RESOLVED / 2 or (self.case.coarse and (self.ratio > most or self.worse))
 
     @property
     def loss(self) -> str:
@@ -121,21 +100,25 @@ class Confirmation:
     def clear(self) -> bool:
         """Return whether more runs would not change the decision: no gain, a certain loss, or a gain without any loss."""
         if self.refused:
-            return self.high < MIN_GAIN or any(each.lost and each.p_worse < LOOKS[0][1] for each in self.cases)
+            return self.high < thresholds.MIN_GAIN or any(
+                each.lost and each.p_worse < thresholds.LOOKS[0][1] for each in self.cases
+            )
         return all(each.settled for each in self.cases if each.case.judged)
 
     @property
     def undecided(self) -> tuple[Case, ...]:
         """The cases that alone refuse a gain, if all of them may do so by chance."""
         lost = [each for each in self.cases if each.lost]
-        gained = self.ratio >= MIN_GAIN and self.p <= LOOKS[-1][1]
-        return tuple(each.case for each in lost if gained and not any(case.p_worse < LOOKS[0][1] for case in lost))
+        gained = self.ratio >= thresholds.MIN_GAIN and self.p <= thresholds.LOOKS[-1][1]
+        return tuple(
+            each.case for each in lost if gained and not any(case.p_worse < thresholds.LOOKS[0][1] for case in lost)
+        )
 
     @property
     def unresolved(self) -> str:
         """Name the cases whose noise may hide a loss; empty if there are none."""
         several = [f"{each.case.id} ±{100 * each.resolution:.1f} %" for each in self.cases if each.unresolved]
-        return f"not resolved to {100 * RESOLVED:.0f} %: {', '.join(several)}" if several else ""
+        return f"not resolved to {100 * thresholds.RESOLVED:.0f} %: {', '.join(several)}" if several else ""
 
     @property
     def in_tables(self) -> str:
@@ -147,56 +130,54 @@ class Confirmation:
 def confirm(trials: Trials, setting: Setting, generator: random.Random) -> Confirmation | None:
     """Run default and finalist in turn, in random order in each pair. Return None if dropped. Raise BudgetError.
 
-    Cases that are only shown have the runs of the first look.
+    All runs are fresh: those that selected the finalist do not count. Cases that are only shown have the runs of the first look.
     """
-    sides: dict[Setting, list[Trial]] = {DEFAULT: [], setting: []}
     cases: Sequence[Case] = ()
-    for runs, level in LOOKS:
-        while len(sides[setting]) < runs:
-            if not _pair(trials, sides, generator, cases):
+
+    def measure(order: Sequence[int]) -> list[Trial] | None:
+        pair = [(DEFAULT, setting)[side] for side in order]
+        trials.begin(pair, applied=True)
+        made: list[Trial] = []
+        for each in pair:
+            trial = trials.run("confirmation", each, cases)
+            if trial is None:
                 return None
-        found = judged(setting, trials.cases, sides[DEFAULT], sides[setting], level)
-        if found.clear:
-            return found
+            made.append(trial)
+        return made
+
+    def judge(level: float) -> Confirmation:
+        nonlocal cases
         cases = trials.judged
-    more = min(MORE, int(trials.left / (2 * trials.seconds))) if found.undecided else 0
-    if more < MIN_MORE:
+        return judged(setting, trials.cases, pairs.before, pairs.after, level)
+
+    pairs = paired.Pairs(measure, paired.shuffled(generator))
+    found = pairs.judged(thresholds.LOOKS, judge, lambda found: found.clear)
+    if found is None or found.clear:
+        return found
+    cases = found.undecided
+    more = min(thresholds.MORE_PAIRS, int(trials.left / (2 * trials.seconds))) if cases else 0
+    if more < thresholds.MIN_MORE_PAIRS:
         return found
     with suppress(BudgetError):
-        for _ in range(more):
-            if not _pair(trials, sides, generator, found.undecided):
-                return None
-    return judged(setting, trials.cases, sides[DEFAULT], sides[setting], level)
-
-
-def _pair(
-    trials: Trials, sides: dict[Setting, list[Trial]], generator: random.Random, cases: Sequence[Case] = ()
-) -> bool:
-    """Run both sides once. Return whether the finalist could be measured."""
-    pair = list(sides)
-    generator.shuffle(pair)
-    trials.begin(pair, applied=True)
-    made: list[Trial] = []
-    for each in pair:
-        trial = trials.run("confirmation", each, cases)
-        if trial is None:
-            return False
-        made.append(trial)
-    for each, trial in zip(pair, made, strict=True):
-        sides[each].append(trial)
-    return True
+        if not pairs.reach(thresholds.MAX_PAIRS + more):
+            return None
+    return judge(thresholds.TUNE_LEVEL)
 
 
 def judged(
-    setting: Setting, cases: Sequence[Case], before: Sequence[Trial], after: Sequence[Trial], level: float = LEVEL
+    setting: Setting,
+    cases: Sequence[Case],
+    before: Sequence[Trial],
+    after: Sequence[Trial],
+    level: float = thresholds.TUNE_LEVEL,
 ) -> Confirmation:
     """Judge a finalist by its runs and those of the default."""
     results = _adjusted([_case(case, before, after) for case in cases])
-    scores = [_scores(cases, before[0].values, side) for side in (before, after)]
-    ratio, low, high = _shift(scores[0], scores[1])
-    p = rank_statistics.p_larger(scores[0], scores[1])
-    p = min(1.0, 2 * min(p, _p(*scores))) if len(scores[0]) >= PAIRED else p
-    return Confirmation(setting, ratio, low, high, p, results, _refusal(ratio, p, results, level))
+    early, late = (_scores(cases, before[0].values, side) for side in (before, after))
+    found, p = paired.shift(early, late, 2 * thresholds.TUNE_LEVEL), paired.p_of_both(early, late)
+    return Confirmation(
+        setting, found.ratio, found.low, found.high, p, results, _refusal(found.ratio, p, results, level)
+    )
 
 
 def in_tables(gains: Mapping[Case, float], worse: Sequence[Case]) -> str:
@@ -235,7 +216,11 @@ def _refusal(ratio: float, p: float, results: Sequence[CaseResult], level: float
         return "; ".join(each.loss for each in lost)
     if p > level:
         return f"the gain of {100 * ratio:.1f} % is not more than noise (p = {p:.3f})"
-    return f"its gain of {100 * ratio:.1f} % is below {100 * MIN_GAIN:.0f} %" if ratio < MIN_GAIN else ""
+    return (
+        f"its gain of {100 * ratio:.1f} % is below {100 * thresholds.MIN_GAIN:.0f} %"
+        if ratio < thresholds.MIN_GAIN
+        else ""
+    )
 
 
 def _scores(cases: Sequence[Case], origin: Mapping[str, float], side: Sequence[Trial]) -> list[float]:
@@ -253,26 +238,10 @@ def _case(case: Case, before: Sequence[Trial], after: Sequence[Trial]) -> CaseRe
         tuple(trial.values[case.id] for trial in side if case.id in trial.values) for side in (before, after)
     )
     logs = [[gain(case, early[0], value) for value in side] for side in (early, late)]
-    return CaseResult(case, *_shift(*logs), _p(*logs), early, late, _p(*logs[::-1]))
-
-
-def _p(before: Sequence[float], after: Sequence[float]) -> float:
-    """Return the chance of such a gain without one: of pairs, if there are enough."""
-    if len(before) >= PAIRED:
-        return rank_statistics.p_positive([late - early for early, late in zip(before, after, strict=True)])
-    return rank_statistics.p_larger(before, after)
-
-
-def _shift(before: Sequence[float], after: Sequence[float]) -> tuple[float, float, float]:
-    """Return the shift of logarithms with its interval, as fractions: twice as good is 1.0."""
-    pairs = [late - early for early, late in zip(before, after, strict=True)]
-    found = rank_statistics.paired_shift(pairs, 2 * LEVEL) if len(pairs) >= PAIRED else None
-    found = found or rank_statistics.shift(before, after, 2 * LEVEL)
-    assert found is not None  # noqa: S101  (RUNS a side are enough for this level)
-    ratio, low, high = map(math.expm1, found)
-    return ratio, low, high
+    found = paired.shift(logs[0], logs[1], 2 * thresholds.TUNE_LEVEL)
+    return CaseResult(case, found.ratio, found.low, found.high, found.p, early, late, found.p_smaller)
 
 
 def _adjusted(results: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
-    adjusted = rank_statistics.holm([each.p for each in results])
+    adjusted = rank_tests.holm([each.p for each in results])
     return tuple(replace(each, p=p) for each, p in zip(results, adjusted, strict=True))

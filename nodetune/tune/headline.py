@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodetune.foundation import text
+from nodetune.statistics.thresholds import MIN_GAIN, TUNE_LEVEL
 from nodetune.tune import confirm, study
 from nodetune.tune.space import in_words
 
@@ -43,7 +44,7 @@ def headline(result: Mapping[str, Any]) -> Headline:
 
 def _gained(confirmation: Mapping[str, Any]) -> bool:
     """Return whether a setting was refused only for what it may make worse."""
-    return bool(confirmation["gain"] >= confirm.MIN_GAIN and confirmation["p"] <= confirm.LEVEL)
+    return bool(confirmation["gain"] >= MIN_GAIN and confirmation["p"] <= TUNE_LEVEL)
 
 
 def _cases(cases: list[Mapping[str, Any]]) -> str:

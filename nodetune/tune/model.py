@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from nodetune.statistics.thresholds import MAX_LOSS
+
 Choice = str | int | float
 Setting = tuple[tuple[str, Choice], ...]
 """Names and values, sorted by name. Parameters without a value keep the host's default."""
@@ -44,7 +46,7 @@ class Case:
     unit: str
     better: str = "higher"
     objective: bool = True
-    most_loss: float = 0.01
+    most_loss: float = MAX_LOSS
     judged: bool = True
     where: str = ""
     coarse: bool = False

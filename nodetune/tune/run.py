@@ -12,7 +12,8 @@ from typing import Any, TextIO
 from nodetune.foundation import UserError, file_io, text
 from nodetune.foundation.exit_codes import INCOMPLETE, INTERRUPTED, OK
 from nodetune.foundation.stage_output import Phase, Show
-from nodetune.tune import confirm, document, search, space, study
+from nodetune.statistics.thresholds import MAX_PAIRS
+from nodetune.tune import document, search, space, study
 from nodetune.tune.journal import Journal, JournalError
 from nodetune.tune.model import Bench, BenchError, Trial
 from nodetune.tune.request import StudyRequest
@@ -112,7 +113,7 @@ def _say_expected(bench: Bench, first: float, budget: float, show: Show) -> None
     settings = len(space.first(bench))
     if not settings:
         return  # nothing is measured, and the decision says why
-    count = search.expected(bench) + study.FINALISTS * 2 * confirm.RUNS
+    count = search.expected(bench) + study.FINALISTS * 2 * MAX_PAIRS
     words = f"{text.count(settings, 'setting')} to try, up to {count} trials"
     more = f", longer than --budget ({text.span(budget)})" if count * first > budget else ""
     show.note(f"{words}: at most about {text.span(count * first)}{more}")

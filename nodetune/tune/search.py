@@ -7,8 +7,10 @@ import random
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
-from nodetune.foundation import stats
-from nodetune.tune import confirm, resolution, space
+from nodetune.statistics import thresholds
+from nodetune.statistics.distributions import half_width
+from nodetune.statistics.outliers import robust
+from nodetune.tune import confirm, space
 from nodetune.tune.model import DEFAULT, Bench, Case, Setting, objective
 from nodetune.tune.trials import BudgetError, Trials
 
@@ -16,17 +18,10 @@ PHASE = "screening"
 MAX_SURVIVORS = 3
 """Number of settings that is not halved further but measured for the remaining rounds."""
 
-MIN_RUNS_FOR_NOISE = 12
-"""Number of gains from which a case's noise is known: of fewer, one can be far off by chance."""
-
-EQUAL = 0.005
-"""Settings whose gains differ by less, or by less than a standard error, are equally good: the simplest is used."""
 
 MAX_SIMPLER = 3
 """Number of simpler settings that are compared with the best again."""
 
-SURELY = 3.0
-"""Standard errors."""
 
 MAX_TO_EXCLUDE = 6
 """Number of rounds that exclude gains and resolve cases where nothing looks better: less than a confirmation, which could not do more."""
@@ -82,8 +77,8 @@ class Screening:
         """Return the arms that may gain enough, after rounds that exclude a gain or resolve the cases, where none looks good."""
         undecided = self.undecided(arms)
         for _ in range(MAX_TO_EXCLUDE):
-            fits = self._trials.left >= 2 * confirm.LOOKS[0][0] * self._trials.seconds
-            if fits and any(self.score(setting) > confirm.MIN_GAIN for setting in undecided):
+            fits = self._trials.left >= 2 * thresholds.LOOKS[0][0] * self._trials.seconds
+            if fits and any(self.score(setting) > thresholds.MIN_GAIN for setting in undecided):
                 break
             best = undecided or (self._ranked(arms or list(self.measured))[:MAX_SURVIVORS] if self._unresolved else [])
             if not best or not self._round(best, reserve=0, cases=self._counting):
@@ -95,7 +90,7 @@ class Screening:
     def _unresolved(self) -> bool:
         """Whether differences that matter may be unseen in a case that counts."""
         resolved = self.resolved()
-        return any(resolved.get(case.id, math.inf) > confirm.RESOLVED for case in self._counting)
+        return any(resolved.get(case.id, math.inf) > thresholds.RESOLVED for case in self._counting)
 
     @property
     def _counting(self) -> list[Case]:
@@ -105,7 +100,7 @@ class Screening:
     def undecided(self, arms: Iterable[Setting]) -> list[Setting]:
         """Return the arms whose gain is not excluded: neither by the interval of their blocks nor by harm."""
         candidates = [setting for setting in arms if setting not in self._trials.dropped and not self._harms(setting)]
-        return [setting for setting in candidates if self._high(setting) > confirm.MIN_GAIN]
+        return [setting for setting in candidates if self._high(setting) > thresholds.MIN_GAIN]
 
     @property
     def tried(self) -> bool:
@@ -119,7 +114,7 @@ class Screening:
         """Return the largest gain of the objective that the blocks of a setting allow."""
         own_gains = [self._objective(gains) for gains in self.measured[setting]]
         all_gains = [[self._objective(gains) for gains in blocks] for blocks in self.measured.values()]
-        return statistics.fmean(own_gains) + resolution.half_width(all_gains, len(own_gains))
+        return statistics.fmean(own_gains) + half_width(all_gains, len(own_gains))
 
     def resolved(self) -> dict[str, float]:
         """Return the resolution of each case that counts, for the settings measured most, as far as it is known."""
@@ -127,7 +122,7 @@ class Screening:
         for case in self._counting:
             by_setting = [self._of_case(setting, case.id) for setting in self.measured]
             most = max(map(len, by_setting), default=0)
-            resolved[case.id] = resolution.half_width(by_setting, most, resolution.SHARED)
+            resolved[case.id] = half_width(by_setting, most, thresholds.SHARED_DEFAULT)
         return {case: width for case, width in resolved.items() if math.isfinite(width)}
 
     def gains(self) -> dict[Setting, dict[str, float]]:
@@ -139,14 +134,14 @@ class Screening:
         }
 
     def _may_gain(self, setting: Setting) -> bool:
-        return self.score(setting) + SURELY * self._error(setting) > confirm.MIN_GAIN
+        return self.score(setting) + thresholds.SURE_ERRORS * self._error(setting) > thresholds.MIN_GAIN
 
     def _simplest_first(self, ranking: Sequence[Setting]) -> list[Setting]:
         """Return the settings better than the default; of those as good as the best, the simplest first."""
         ranking = [setting for setting in ranking if self.score(setting) > 0]
         if not ranking:
             return []
-        limit = self.score(ranking[0]) - max(EQUAL, self._error(ranking[0]))
+        limit = self.score(ranking[0]) - max(thresholds.EQUAL_GAIN, self._error(ranking[0]))
         equal = [setting for setting in ranking if self.score(setting) > limit]
         simple = sorted(equal, key=lambda setting: space.simplicity(self._trials.bench, setting))
         return [*simple, *(setting for setting in ranking if setting not in equal)]
@@ -158,7 +153,8 @@ class Screening:
             setting
             for setting in self._ranked(list(self.measured))
             if space.is_simpler(bench, setting, best)
-            and self.score(setting) > self.score(best) - max(EQUAL, SURELY * self._error(setting))
+            and self.score(setting)
+            > self.score(best) - max(thresholds.EQUAL_GAIN, thresholds.SURE_ERRORS * self._error(setting))
         ]
         return sorted(simpler, key=lambda setting: space.simplicity(bench, setting))[:MAX_SIMPLER]
 
@@ -172,7 +168,7 @@ class Screening:
             score = self.score(other)
             deviations += [self._objective(gains) - score for gains in blocks] if len(blocks) > 1 else []
         deviations = deviations or [self.score(other) for other in self.measured]
-        _, noise = stats.robust(deviations)
+        _, noise = robust(deviations)
         return noise / math.sqrt(len(self.measured[setting]))
 
     def score(self, setting: Setting) -> float:
@@ -184,7 +180,7 @@ class Screening:
         return [words for words in (self._best_harmful(accepted), self._best_elsewhere(accepted)) if words]
 
     def _best_harmful(self, accepted: Setting) -> str:
-        limit = self.score(accepted) + EQUAL if accepted in self.measured else confirm.MIN_GAIN
+        limit = self.score(accepted) + thresholds.EQUAL_GAIN if accepted in self.measured else thresholds.MIN_GAIN
         harmful = [setting for setting in self.measured if setting not in self._trials.dropped and self._harms(setting)]
         ranking = self._simplest_first(sorted(harmful, key=self.score, reverse=True))
         if not ranking or self.score(ranking[0]) < limit:
@@ -202,7 +198,7 @@ class Screening:
             return statistics.fmean(self._median(setting, case) for case in watched)
 
         best = max(self.measured, key=gain, default=None) if watched else None
-        if best is None or best == accepted or gain(best) < confirm.MIN_GAIN:
+        if best is None or best == accepted or gain(best) < thresholds.MIN_GAIN:
             return ""
         cases = self._trials.cases
         worse = [case for case in cases if self._surely(case.id, best) < -case.most_loss]
@@ -241,13 +237,13 @@ class Screening:
 
     def _may_win(self, ranking: Sequence[Setting]) -> list[Setting]:
         """Return the arms that may gain enough and are not surely behind the best; without a noise to go by, all of them."""
-        if sum(map(len, self.measured.values())) < MIN_RUNS_FOR_NOISE or not ranking:
+        if sum(map(len, self.measured.values())) < thresholds.MIN_GAINS_FOR_NOISE or not ranking:
             return list(ranking)
-        best = self.score(ranking[0]) - SURELY * self._error(ranking[0])
+        best = self.score(ranking[0]) - thresholds.SURE_ERRORS * self._error(ranking[0])
         return [
             setting
             for setting in ranking
-            if self._may_gain(setting) and self.score(setting) + SURELY * self._error(setting) >= best
+            if self._may_gain(setting) and self.score(setting) + thresholds.SURE_ERRORS * self._error(setting) >= best
         ]
 
     def _raced(self, arms: Sequence[Setting]) -> bool:
@@ -291,7 +287,7 @@ class Screening:
 
     def _harms(self, setting: Setting) -> bool:
         """Return whether a setting certainly makes a case worse than allowed: confirmation would refuse it."""
-        if sum(map(len, self.measured.values())) < MIN_RUNS_FOR_NOISE:
+        if sum(map(len, self.measured.values())) < thresholds.MIN_GAINS_FOR_NOISE:
             return False  # the confirmation says it
         return bool(self._harmed(setting))
 
@@ -301,6 +297,6 @@ class Screening:
 
     def _surely(self, case: str, setting: Setting) -> float:
         """Return the best plausible gain of a case: most settings have no effect, so their spread is the noise."""
-        _, noise = stats.robust([value for other in self.measured for value in self._of_case(other, case)])
+        _, noise = robust([value for other in self.measured for value in self._of_case(other, case)])
         own_gains = self._of_case(setting, case)
-        return statistics.median(own_gains) + SURELY * noise / math.sqrt(len(own_gains))
+        return statistics.median(own_gains) + thresholds.SURE_ERRORS * noise / math.sqrt(len(own_gains))

@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from nodetune.statistics.thresholds import MAX_PAIRS
 from nodetune.tune import confirm, space
 from nodetune.tune.confirm import Confirmation
 from nodetune.tune.model import DEFAULT, Bench, BenchError, Setting, Trial
@@ -59,7 +60,7 @@ def tune(
     trials = Trials(bench, budget, known, keep, report)
     confirmations: list[Confirmation] = []
     generator = random.Random(seed)  # noqa: S311  (an order, and no secret)
-    screening = Screening(trials, 2 * confirm.RUNS, generator)
+    screening = Screening(trials, 2 * MAX_PAIRS, generator)
     try:
         state, reason = _decide(trials, screening, generator, confirmations)
     except KeyboardInterrupt:
@@ -95,7 +96,7 @@ def _decide(
     _check_measured(trials)
     finalists = trials.bench.finalists(finalists, screening.gains(), [trial for _, trial in trials.made])
     for setting in finalists[:FINALISTS]:
-        if confirmations and trials.left < 2 * confirm.RUNS * trials.seconds:
+        if confirmations and trials.left < 2 * MAX_PAIRS * trials.seconds:
             raise BudgetError
         confirmation = confirm.confirm(trials, setting, generator)
         if confirmation is not None:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.facts.machine import Machine
-from nodetune.foundation import UserError, by_key, stats, text
-from nodetune.verify import catalogue, figures, peers, reference
+from nodetune.foundation import UserError, by_key, text
+from nodetune.statistics import outliers
+from nodetune.verify import catalogue, figures, reference
 from nodetune.verify.catalogue import takes_two_hosts
 from nodetune.verify.model import Expectation, Figure
 
@@ -66,10 +67,10 @@ class Baseline:
         if found is None or found.unit != figure.unit:
             return None
         share = reference.tolerance(figure.measurement, figure.metric, "baseline")
-        allowed = max(abs(found.typical) * share, peers.ROBUST_DEVIATIONS * found.spread)
+        bound = outliers.worst(found.typical, found.spread, share, figure.sign)
         of = f"{text.count(found.count, 'figure')} of {text.count(found.hosts, 'host')}"
         told = f"baseline {self.name}: {found.typical:.4g}, {of}"
-        return Expectation("baseline", found.typical - figure.sign * allowed, told, found.typical)
+        return Expectation("baseline", bound, told, found.typical)
 
 
 def _key(figure: Figure, machine: Machine) -> str:
@@ -93,7 +94,7 @@ def document(measured: Iterable[tuple[Machine, Figure]]) -> list[dict[str, Any]]
 
 def _summary(same: list[Figure]) -> dict[str, Any]:
     values = [value for figure in same for value in figure.by_run]
-    typical, spread = stats.robust(values)
+    typical, spread = outliers.robust(values)
     hosts = len({figure.host for figure in same})
     return {"typical": typical, "spread": spread, "count": len(values), "hosts": hosts, "unit": same[0].unit}
 

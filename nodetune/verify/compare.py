@@ -2,7 +2,7 @@
 
 A figure has one value for each run (`--repeat N`) because repeats in one process share memory placement and clocks. Two
 sides are compared by the exact Mann-Whitney test, inverted to the Hodges-Lehmann interval: the shift between the
-sides, as a ratio, that the test does not reject at LEVEL (nodetune/foundation/rank_statistics.py).
+sides, as a ratio, that the test does not reject at LEVEL (nodetune/statistics/rank_tests.py).
 
 A change is real if the interval excludes no change, and if the shift and the change of the medians (which reports
 show) both exceed the drift of such figures from day to day (TOLERANCE of the measurement). Disturbed
@@ -16,15 +16,13 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nodetune.foundation import rank_statistics
+from nodetune.statistics import rank_tests
+from nodetune.statistics.thresholds import COMPARED_LEVEL, MIN_COMPARED_RUNS
 from nodetune.verify import figures, reference
 from nodetune.verify.model import Figure
 
-LEVEL = 0.01
-"""The probability of a false alarm for each compared figure."""
-
-MIN_RUNS = 5
-"""Runs on each side. With four, the test cannot find anything at this level (1 of 35 orders)."""
+LEVEL, MIN_RUNS = COMPARED_LEVEL, MIN_COMPARED_RUNS
+"""Also for commands that measure before and after their change, and for reports."""
 
 BETTER, WORSE, SAME, UNSURE = "better", "worse", "no change", "too few runs"
 
@@ -70,7 +68,7 @@ def _change(before: Figure, after: Figure) -> FigureChange:
         return FigureChange(before, after, UNSURE, change)
     if min(len(early), len(late)) < MIN_RUNS or min(*early, *late) <= 0:
         return FigureChange(before, after, UNSURE, change)
-    found = rank_statistics.shift([math.log(value) for value in early], [math.log(value) for value in late], LEVEL)
+    found = rank_tests.shift([math.log(value) for value in early], [math.log(value) for value in late], LEVEL)
     if found is None:
         return FigureChange(before, after, UNSURE, change)
     drift = reference.tolerance(before.measurement, before.metric, "drift")

@@ -11,23 +11,18 @@ from dataclasses import replace
 from typing import Any
 
 from nodetune.foundation import by_key, text
+from nodetune.statistics.thresholds import MAX_OTHERS_SHARE, MIN_OTHERS_SECONDS
 from nodetune.verify import catalogue
 from nodetune.verify.catalogue import takes_two_hosts
 from nodetune.verify.diagnosis import gpus
 from nodetune.verify.diagnosis import hosts as hosts_of
 from nodetune.verify.model import Figure
 
-MAX_SHARE = 0.05
-"""The share of the measured resource that others may use: within the narrowest tolerance."""
-
-MIN_SECONDS = 0.2
-"""Seconds of CPU time: less is within the error of the kernel's 10 ms ticks in a short measurement."""
-
 SETTINGS = ("applications_clocks_setting", "hw_power_brake_slowdown", "sync_boost", "display_clock_setting")
 """Clock event reasons that are not a GPU fault: its clocks were set, or the server requests power saving."""
 
 Others = Mapping[tuple[str, str], Mapping[str, Any]]
-"""The load that a host reported after a measurement (nodetune/measurements/other_load.py), by (host, measurement)."""
+"""The load that a host reported after a measurement (nodetune/measurements/host/other_load.py), by (host, measurement)."""
 
 
 def marked(figure: Figure, told: Others) -> Figure:
@@ -52,11 +47,11 @@ def _hosts(figure: Figure, told: Others) -> list[str]:
 
 def _reasons(figure: Figure, others: Mapping[str, Any]) -> Iterator[str]:
     share, stolen = _number(others.get("cpu")), _number(others.get("steal"))
-    if share > MAX_SHARE and _number(others.get("cpu_seconds")) >= MIN_SECONDS:
+    if share > MAX_OTHERS_SHARE and _number(others.get("cpu_seconds")) >= MIN_OTHERS_SECONDS:
         yield f"others used {share:.0%} of the CPUs{_names(others.get('processes'))}"
-    if stolen > MAX_SHARE and _number(others.get("steal_seconds")) >= MIN_SECONDS:
+    if stolen > MAX_OTHERS_SHARE and _number(others.get("steal_seconds")) >= MIN_OTHERS_SECONDS:
         yield f"the hypervisor gave {stolen:.0%} of the CPU time to others"
-    if _number(figure.about.get("others_io")) > MAX_SHARE:
+    if _number(figure.about.get("others_io")) > MAX_OTHERS_SHARE:
         yield f"{_number(figure.about['others_io']):.0%} of what the disk moved was for others"
     yield from _on_gpus(figure, others.get("gpus"))
 

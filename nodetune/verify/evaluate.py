@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from nodetune.facts.machine import Machine
 from nodetune.foundation import by_key
-from nodetune.verify import disturbance, figures, hardware_limits, peers, reference
+from nodetune.statistics import outliers
+from nodetune.verify import disturbance, figures, hardware_limits, reference
 from nodetune.verify.baseline import Baseline, subject
 from nodetune.verify.catalogue import takes_two_hosts
-from nodetune.verify.model import PASS, SHORT, UNKNOWN, Expectation, Figure, Verdict
-from nodetune.verify.peers import Peers
+from nodetune.verify.model import PASS, PEERS, SHORT, UNKNOWN, Expectation, Figure, Verdict
 
 
 def judge(
@@ -32,7 +32,7 @@ def judge(
 
 
 Groups = Mapping[figures.Key, Sequence[Figure]]
-Told = tuple[Peers, str]
+Told = tuple[outliers.Peers, str]
 """Peers of a figure and their description."""
 
 
@@ -65,9 +65,18 @@ def _peers(figure: Figure, machine: Machine, inside: Groups, across: Groups) -> 
     if disturbance.doubt(figure):
         return []
     tolerance = reference.tolerance(figure.measurement, figure.metric, "peers")
-    near = peers.among(inside[_inside(figure, machine)], tolerance)
-    far = peers.among(across[_across(figure, machine)], tolerance)
+    groups = (inside[_inside(figure, machine)], across[_across(figure, machine)])
+    near, far = (outliers.among([each.value for each in group], tolerance, group[0].sign) for group in groups)
     return [(each, what) for each, what in ((near, _plural(figure.subject)), (far, "like hosts")) if each]
+
+
+def _expectation(group: outliers.Peers, what: str) -> Expectation:
+    """Return the expectation from peers; `what` is their kind in the plural."""
+    if group.majority:
+        told = f"{group.count - 1} other {what}: median {group.centre:.4g}"
+    else:
+        told = f"the best of {group.count} {what}: {group.centre:.4g}"
+    return Expectation(PEERS, group.bound, told, group.centre)
 
 
 def _plural(subject_: str) -> str:
@@ -89,7 +98,7 @@ def _verdict(figure: Figure, machine: Machine, baseline: Baseline | None, others
         return Verdict(figure, PASS if shipped.met_by(figure) else SHORT, shipped, limit)
     agreeing = next((each for each in others if each[0].majority), None)
     if agreeing:
-        return Verdict(figure, PASS, peers.expectation(*agreeing), limit)
+        return Verdict(figure, PASS, _expectation(*agreeing), limit)
     why = disturbance.doubt(figure)
     return Verdict(figure, UNKNOWN, shipped, limit, reason=f"disturbed: {why}" if why else _unproven(entry))
 
@@ -109,7 +118,7 @@ def _decisive(
     own = baseline.expectation(figure, machine) if baseline else None
     if own:
         return own
-    from_others = (peers.expectation(*each) for each in others)
+    from_others = (_expectation(*each) for each in others)
     return next((each for each in from_others if not each.met_by(figure)), None)
 
 

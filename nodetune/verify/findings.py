@@ -11,7 +11,7 @@ from nodetune.foundation import text
 from nodetune.verify.model import FAILED, NOTE, SHORT, Figure, Unmeasured, VerifyFinding
 
 WRONG = ("came back wrong", "computed wrongly")
-"""Marks of wrong data in the payload's reasons: after a transfer (nodetune/measurements/gpus.py) or a computation."""
+"""Marks of wrong data in the payload's reasons: after a transfer (nodetune/measurements/cuda/gpus.py) or a computation."""
 
 OUT_OF_SERVICE = {
     "memory": "take this host out of service; its EDAC counters and dmesg name the module",

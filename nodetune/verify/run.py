@@ -46,7 +46,7 @@ Look = Callable[[str, HostFacts | UnreachableError, bool], "HostVerification"]
 class HostVerification:
     """The result of one host. `state` is ok, busy, interrupted or the name of a connection failure.
 
-    `others`: other load during each measurement, as the host reports it (nodetune/measurements/other_load.py).
+    `others`: other load during each measurement, as the host reports it (nodetune/measurements/host/other_load.py).
     """
 
     host: str

@@ -28,7 +28,8 @@ def state():
     return [[nvml.nvmlDeviceGetPowerManagementLimit(each) // 1000, nvml.nvmlDeviceGetClockInfo(each, 1)] for each in found]
 """
 HOLD = """
-from nodetune.measurements import gpu_settings, gpus
+from nodetune.measurements.cuda import gpus
+from nodetune.measurements.host import gpu_settings
 seen = [gpus.Seen("GPU%d" % number, nvml, handle) for number, handle in enumerate(found)]
 with gpu_settings.held({"power_limit": 500000, "locked_clocks": [1005, 1005]}, seen):
     print(json.dumps([os.getpid(), state()]), flush=True)

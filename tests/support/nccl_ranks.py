@@ -11,7 +11,8 @@ SECONDS = 200
 
 RANK = """
 import json, sys, time
-from nodetune.measurements import nccl, nccl_api, nccl_log, nccl_overlap, nccl_rank
+from nodetune.measurements import nccl, nccl_overlap
+from nodetune.measurements.nccl_support import nccl_api, nccl_cases, nccl_log, nccl_rank
 
 class Tell:
     problem = None
@@ -21,8 +22,8 @@ class Tell:
     failed = skip
 
 kind, options, number, ranks = json.loads(sys.argv[1])
-asked = nccl.checked(options)
-cases = list(nccl.planned(asked, ranks))
+asked = nccl_cases.checked(options, nccl.SIZES)
+cases = list(nccl_cases.planned(asked, ranks))
 log = nccl_log.LogFile()
 job = dict(asked, rank=number, ranks=ranks, gpu="GPU0", cases=cases, until=time.monotonic() + 200)
 rank = {"nccl": nccl_rank.Rank, "nccl_overlap": nccl_overlap.Rank}[kind](job, nccl_api.load(), log, Tell())

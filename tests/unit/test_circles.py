@@ -41,7 +41,7 @@ def test_no_two_files_import_each_other():
     assert len(imports) > 600
     assert "nodetune.cli.progress" in imports["nodetune.cli.terminal"], "it is imported in a function"
     assert "nodetune.remediation.ansible.events" in imports["nodetune.cli.progress"], "it is imported for types only"
-    assert "nodetune.measurements.nccl_sizes" in imports["nodetune.measurements.nccl_tests"], "it is imported by a dot"
+    assert "nodetune.measurements.rdma" in imports["nodetune.measurements.rdma_latency"], "it is imported by a dot"
     found = circle(imports)
     assert not found, f"{' <- '.join(found)}: move what they share to a file of its own"
 

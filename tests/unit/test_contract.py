@@ -41,10 +41,11 @@ LAYERS = [
     {"hosts"},
     {"data"},
     {"api"},
+    {"statistics"},
     {"foundation"},
 ]
-PAYLOADS = ("onhost", "probe", "measurements")
-"""What is sent to hosts: imports nothing of nodetune but itself and onhost, and onhost only itself."""
+PAYLOADS = {"onhost": (), "probe": ("nodetune.onhost",), "measurements": ("nodetune.onhost", "nodetune.measurements")}
+"""What is sent to hosts, and what of nodetune it imports by a whole name. Besides, files import others of their folder."""
 
 HEAVY = (
     "click",
@@ -237,20 +238,26 @@ def test_imports_point_in_one_direction(path):
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_payloads_are_python_36_with_standard_library_only(payload):
-    paths = list((PACKAGE / payload).glob("*.py"))
+    paths = list((PACKAGE / payload).rglob("*.py"))
     assert len(paths) > 5
     for path in paths:
-        _standard_library_only(path)
+        _standard_library_only(path, PAYLOADS[payload])
 
 
-def _standard_library_only(path):
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_what_explains_a_folder_of_a_payload_has_no_code(payload):
+    for path in (PACKAGE / payload).rglob("__init__.py"):
+        (only,) = ast.parse(path.read_text()).body
+        assert isinstance(only.value.value, str), f"{path} is not sent: only what explains the folder stands there"
+
+
+def _standard_library_only(path, ours):
     tree = ast.parse(path.read_text(), feature_version=(3, 6))
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             roots = {name.name.split(".")[0] for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            shared = node.module.startswith("nodetune.onhost") and path.parent.name != "onhost"
-            roots = set() if shared else {node.module.split(".")[0]}
+            roots = set() if node.module.startswith(ours) else {node.module.split(".")[0]}
         else:
             continue
         assert roots <= set(sys.stdlib_module_names) | {"pynvml"}, path

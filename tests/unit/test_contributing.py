@@ -21,7 +21,7 @@ from nodetune.audit.auditor import Auditor
 from nodetune.audit.selection import Selection
 from nodetune.checks import load
 from nodetune.facts import document
-from nodetune.measurements import report
+from nodetune.measurements.host import report
 from nodetune.remediation.host_view import HostView
 from nodetune.remote import payload
 from nodetune.verify import catalogue

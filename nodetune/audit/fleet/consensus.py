@@ -10,9 +10,7 @@ from nodetune.audit.fleet.observations import Item, Seen
 from nodetune.checks.fleet_comparisons import Comparison
 from nodetune.foundation import text as plain_text
 from nodetune.foundation.stats import agreed
-
-MIN_HOSTS = 4
-"""Minimum number of hosts for a majority (as for the devices of one host: nodetune/foundation/stats.py)."""
+from nodetune.statistics.thresholds import MIN_FOR_MAJORITY
 
 Pool = tuple[str, str, str, str]
 
@@ -44,7 +42,7 @@ def common(comparison: Comparison, groups: Mapping[Seen, int]) -> dict[Pool, Con
             each.devices[comparison.missing] += total - each.having
             each.hosts[comparison.missing] += total - each.having
             each.having = total
-        each.judged = each.having >= MIN_HOSTS
+        each.judged = each.having >= MIN_FOR_MAJORITY
         each.wanted = agreed(each.devices.elements()) if each.judged and len(each.devices) > 1 else _only(each)
     return pools
 

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nodetune.api.model import FleetFinding, HostFacts
-from nodetune.audit.fleet import consensus, messages, outliers
+from nodetune.audit.fleet import consensus, messages
 from nodetune.audit.fleet.collector import NO_GPU, CohortError, Column, FleetComparison, Key, ReferenceHostError
-from nodetune.audit.fleet.consensus import MIN_HOSTS
 from nodetune.audit.fleet.observations import Entry, Seen, entry_of
 from nodetune.checks.fleet_comparisons import Comparison
 from nodetune.foundation import by_key, text
+from nodetune.statistics import outliers
+from nodetune.statistics.thresholds import MIN_FOR_MAJORITY
 
 Numbers = list[tuple[int, str, float]]
 """The number of a host, one of its devices, and the measured value."""
@@ -143,7 +144,7 @@ class Evaluator:
     def _none_can_be_judged(self) -> FleetFinding | None:
         given = self._reference
         if given is None:
-            few = self._compared < MIN_HOSTS
+            few = self._compared < MIN_FOR_MAJORITY
             return messages.too_few(self._comparison, self._group, self._compared) if few else None
         if given.group != self._group:
             kind = f"is in another group: {given.group}" if given.group else "was not reached"
@@ -182,7 +183,7 @@ class Evaluator:
 def find_outliers(comparison: Comparison, group: str, numbers: Numbers) -> dict[int, FleetFinding]:
     """Return host → the finding about its numbers, for each host with numbers."""
     hosts = {host for host, _, _ in numbers}
-    if len(hosts) < MIN_HOSTS:
+    if len(hosts) < MIN_FOR_MAJORITY:
         return dict.fromkeys(hosts, messages.too_few(comparison, group, len(hosts)))
     kinds = by_key((each[1] if comparison.alike == "name" else "", each) for each in numbers)
     outside: dict[int, dict[str, tuple[float, outliers.Bounds]]] = {}

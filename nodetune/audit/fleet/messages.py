@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from nodetune.api.model import FleetFinding
-from nodetune.audit.fleet.consensus import MIN_HOSTS, Consensus, Odd, Pool
-from nodetune.audit.fleet.outliers import Bounds
+from nodetune.audit.fleet.consensus import Consensus, Odd, Pool
 from nodetune.checks.fleet_comparisons import Comparison
 from nodetune.foundation import text as plain_text
+from nodetune.statistics.outliers import Bounds
+from nodetune.statistics.thresholds import MIN_FOR_MAJORITY
 
 MAX_VALUES = 4
 MAX_LENGTH = 4000
@@ -41,7 +42,7 @@ def skipped(comparison: Comparison, group: str, reason: str) -> FleetFinding:
 def too_few(comparison: Comparison, group: str, hosts: int) -> FleetFinding:
     """Make the finding for a group that is too small for a majority."""
     count = plain_text.count(hosts, "host")
-    return skipped(comparison, group, f"{count} ({group}): a comparison needs at least {MIN_HOSTS}")
+    return skipped(comparison, group, f"{count} ({group}): a comparison needs at least {MIN_FOR_MAJORITY}")
 
 
 def odd(

@@ -11,6 +11,7 @@ from typing import TextIO
 import click
 
 from nodetune.cli import proposed_options, verbosity
+from nodetune.cli.terminal import Terminal
 from nodetune.foundation import UserError, json_document
 from nodetune.foundation.exit_codes import OK
 from nodetune.remediation import document
@@ -81,6 +82,17 @@ def way_back(run: str, runs_folder: Path | None) -> str:
         if not earlier_runs.changes_anything(run, runs_folder):
             return ""
     return f"nodetune rollback {run} {proposed_options.runs_folder()}".rstrip()
+
+
+def keep_run(history: str, run: str, runs_folder: Path | None) -> None:
+    """Keep in the history what a run did to its hosts."""
+    if not history or not run:
+        return
+    from nodetune.history import keeping
+    from nodetune.remediation.runs import actions, record
+
+    with contextlib.suppress(RunError):
+        keeping.keep(history, Terminal(), actions=actions.of_run(record.find(run, runs_folder)))
 
 
 def print_data(stream: TextIO, prepared: Prepared, report: ApplyReport, output_format: str) -> None:

@@ -25,6 +25,9 @@ from nodetune.remediation.runs.record import Run
 from nodetune.report.text import apply
 from nodetune.report.text.lines import Lines, console
 
+Rolled = tuple[int, list[str]]
+"""The exit code, and the ids of the runs that recorded it."""
+
 
 def prepare(request: RollbackRequest, typed: HostOptions) -> list[Undoing]:
     """Return what to roll back, newest run first. Raise RunError, InventoryError."""
@@ -39,17 +42,17 @@ def prepare(request: RollbackRequest, typed: HostOptions) -> list[Undoing]:
     return prepared
 
 
-def roll_back(undoing: Undoing, dry_run: bool, yes: bool, stream: TextIO, output_format: str) -> int:
+def roll_back(undoing: Undoing, dry_run: bool, yes: bool, stream: TextIO, output_format: str) -> Rolled:
     """Roll back one run."""
     if undoing.request.run == "last":
         verbosity.note(f"`last` is {undoing.title} on {nodeset.fold(target.name for target in undoing.targets)}")
     if dry_run:
-        return _shown(undoing.dry_run(), stream, output_format, [])
+        return _shown(undoing.dry_run(), stream, output_format, []), []
     if not yes:
         _apply.need_terminal(yes)
         expected = undoing.dry_run()
         if not any(rollback.touched(outcome) for outcome in expected.values()):
-            return _shown(expected, stream, output_format, [])
+            return _shown(expected, stream, output_format, []), []
         apply.print_rollback(sys.stderr, expected, ())
         _apply.confirm(f"Roll back {undoing.title} on {text.count(len(undoing.targets), 'host')}?", yes)
     run, outcomes = undoing.carry_out(Terminal())
@@ -58,12 +61,12 @@ def roll_back(undoing: Undoing, dry_run: bool, yes: bool, stream: TextIO, output
         older = earlier_runs.before(undoing.of, undoing.request.runs_folder)
         more = f"; to leave it so and go on: nodetune rollback {older.id}" if older else ""
         verbosity.note(f"`last` is still run {undoing.of.id}, of which something is left{more}")
-    return code
+    return code, [run]
 
 
 def roll_back_all(
     spec: str, prepared: Sequence[Undoing], dry_run: bool, yes: bool, stream: TextIO, output_format: str
-) -> int:
+) -> Rolled:
     """Roll back all remaining runs on some hosts."""
     count = text.count(len(prepared), "run")
     if dry_run:
@@ -72,13 +75,14 @@ def roll_back_all(
         Lines(console(stream)).line((told, "bold"))
         if stream is not sys.stdout:
             verbosity.note(told)
-        return OK
+        return OK, []
     if not yes:
         _apply.need_terminal(yes)
         _list(sys.stderr, prepared)
         _apply.confirm(f"Roll back {count} on {spec}?", yes)
     done = [each.carry_out(Terminal()) for each in prepared]
-    return _shown(rollback.joined(outcomes for _, outcomes in done), stream, output_format, [run for run, _ in done])
+    runs = [run for run, _ in done]
+    return _shown(rollback.joined(outcomes for _, outcomes in done), stream, output_format, runs), runs
 
 
 def options_of(of: Run, typed: HostOptions) -> HostOptions:

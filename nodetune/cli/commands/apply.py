@@ -57,8 +57,11 @@ OLD_NAMES = {old: name for name, old in BY_NAME.items() if name != old}
 @change_options.runs_folder
 @cli_options.rows_format
 @cli_options.output
+@cli_options.history
 @verbosity.progress_option
-def command(request: ApplyRequest, dry_run: bool, yes: bool, output_format: str, output: Path | None) -> int:
+def command(
+    request: ApplyRequest, history: str, dry_run: bool, yes: bool, output_format: str, output: Path | None
+) -> int:
     """Fix what the audit finds; can be rolled back.
 
     \b
@@ -94,6 +97,7 @@ def command(request: ApplyRequest, dry_run: bool, yes: bool, output_format: str,
         _apply.confirm(_question(prepared), yes)
         report = apply.carry_out(prepared, show)
         _apply.print_report(stream, prepared, report, output_format)
+        _apply.keep_run(history, str(report.run or ""), request.runs_folder)
         return report.code
 
 

@@ -51,10 +51,13 @@ STAGE = deprecated.Choice(STAGES, was={"look": "preflight"})
 )
 @change_options.agree
 @change_options.runs_folder
+@cli_options.history
 @cli_options.output_format
 @cli_options.output
 @verbosity.progress_option
-def command(request: ProvisionRequest, dry_run: bool, yes: bool, output_format: str, output: Path | None) -> int:
+def command(
+    request: ProvisionRequest, history: str, dry_run: bool, yes: bool, output_format: str, output: Path | None
+) -> int:
     """Install, tune, verify and guard bare GPU servers.
 
     \b
@@ -86,4 +89,5 @@ def command(request: ProvisionRequest, dry_run: bool, yes: bool, output_format: 
             _apply.confirm(_provision.question(found), yes)
         report = run.carry_out(found, show)
         _provision.print_report(stream, report, output_format)
+        _apply.keep_run(history, str(report.document.get("run") or ""), request.runs_folder)
         return report.code

@@ -25,9 +25,16 @@ from nodetune.remediation.request import RollbackRequest
 @change_options.runs_folder
 @cli_options.output_format
 @cli_options.output
+@cli_options.history
 @verbosity.progress_option
 def command(
-    request: RollbackRequest, typed: HostOptions, dry_run: bool, yes: bool, output_format: str, output: Path | None
+    request: RollbackRequest,
+    typed: HostOptions,
+    history: str,
+    dry_run: bool,
+    yes: bool,
+    output_format: str,
+    output: Path | None,
 ) -> int:
     """Undo a run: restore files and running values.
 
@@ -43,10 +50,14 @@ def command(
 
     Exit code: 0 done or declined, 2 usage, 3 hosts not reached, 4 something could not be undone.
     """
-    from nodetune.cli.commands import _rollback
+    from nodetune.cli.commands import _apply, _rollback
 
     with cli_options.writing(output) as stream:
         prepared = _rollback.prepare(request, typed)
         if request.every is not None:
-            return _rollback.roll_back_all(request.every, prepared, dry_run, yes, stream, output_format)
-        return _rollback.roll_back(prepared[0], dry_run, yes, stream, output_format)
+            code, runs = _rollback.roll_back_all(request.every, prepared, dry_run, yes, stream, output_format)
+        else:
+            code, runs = _rollback.roll_back(prepared[0], dry_run, yes, stream, output_format)
+    for run in runs:
+        _apply.keep_run(history, run, request.runs_folder)
+    return code

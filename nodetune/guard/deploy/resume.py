@@ -5,10 +5,12 @@ A node is judged by the policy that is installed on it, as its prolog does; with
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nodetune.api.conclusion import Action
 from nodetune.api.model import Finding, HostFacts, HostResult
 from nodetune.audit import run as audit_run
 from nodetune.audit.devices import line
@@ -84,6 +86,15 @@ def carry_out(judged: Iterable[tuple[Drained | Fate, Fate]]) -> Iterator[Fate]:
     slurm = cluster.here()
     for looked, fate in judged:
         yield _resumed(slurm, looked, fate) if fate.state == MAY and isinstance(looked, Drained) else fate
+
+
+def actions(found: Iterable[Fate]) -> list[Action]:
+    """Return what was done to nodes, for the history."""
+    return [
+        Action("resumed", each.name, int(time.time()), "nodetune guard resume", each.why)
+        for each in found
+        if each.state == BACK
+    ]
 
 
 def _judged(drained: Mapping[str, SlurmNode], request: ResumeRequest, show: Show) -> list[tuple[Drained | Fate, Fate]]:

@@ -36,7 +36,7 @@ class Guard:
 
 @dataclass(frozen=True)
 class Status:
-    """One node. `guard` is None where it was not reached, and `problem` then says why."""
+    """One node. `guard` is None where it was not reached, and `problem` then says why. `since`: Unix time of its reason."""
 
     name: str
     state: str
@@ -44,6 +44,7 @@ class Status:
     reason: str
     guard: Guard | None = None
     problem: str = ""
+    since: int = 0
 
 
 def run(request: StatusRequest) -> list[Status]:
@@ -58,7 +59,7 @@ def run(request: StatusRequest) -> list[Status]:
 def of(node: SlurmNode, result: HostResult | None) -> Status:
     """Return the status of a node. `result` is None if the inventory does not have it."""
     reason = text.plain(node.reason, 200) if node.out_of_service else ""
-    status = Status(node.name, node.state, node.out_of_service, reason)
+    status = Status(node.name, node.state, node.out_of_service, reason, since=int(node.since or 0))
     if result is None:
         return replace(status, problem="not in the inventory")
     if result.facts is None:

@@ -29,10 +29,7 @@ from nodetune.jobs.late_ranks.model import (
     SlowRanks,
     is_most,
 )
-
-HALF = 0.5
-ALWAYS, FAR = 0.9, 3
-"""Of few ranks, one is pointed at if it is the last in this share of its collectives, and this many times later than the next one."""
+from nodetune.statistics.thresholds import ALWAYS_LAST, CLEARED_SHARE, FAR_LATER, MIN_LATENESS, UNDECIDED_SHARE
 
 FEW = "too few ranks that do the same to know how much healthy ones differ: 7 at least"
 OTHER_JOB = "another job, with these ranks on other hosts, would show it"
@@ -196,7 +193,7 @@ def _undecided(comparison: _Comparison, tests: int) -> tuple[str, ...]:
     count = len(comparison.job.positions)
     descriptions = []
     for kind, rows in comparison.alike().items():
-        late = outliers.late(rows, tests, HALF)
+        late = outliers.late(rows, tests, UNDECIDED_SHARE)
         if late:
             hosts = text.names(sorted({row.process.host for row in late}))
             ranks = len({row.process for row in late})
@@ -213,7 +210,7 @@ def _always_last(comparison: _Comparison) -> tuple[str, ...]:
     """Say which rank of too few to judge is nearly always the last, by far more than the next one."""
     for kind, rows in comparison.alike().items():
         worst, *others = sorted(rows, key=lambda row: -row.share)
-        if worst.last >= ALWAYS and worst.share >= max(outliers.WORTH, *(FAR * row.share for row in others)):
+        if worst.last >= ALWAYS_LAST and worst.share >= max(MIN_LATENESS, *(FAR_LATER * row.share for row in others)):
             world, rank = _largest(comparison.job, worst.process)
             share, wait = f"{100 * worst.last:.0f} % of {worst.calls}", f"{worst.wait / 1000:.3g} ms"
             return (
@@ -275,7 +272,7 @@ def _cleared(parts: Sequence[LatePart], compared: Sequence[_Comparison]) -> list
     """Return other hosts where the same places in the program were at most half as late."""
     late = {part.job for part in parts}
     places = {place for part in parts for place in part.positions}
-    bound = HALF * min(part.lateness.share for part in parts)
+    bound = CLEARED_SHARE * min(part.lateness.share for part in parts)
     cleared = set()
     for comparison in compared:
         if comparison.job.name not in late:

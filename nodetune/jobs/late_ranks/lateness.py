@@ -11,11 +11,9 @@ from statistics import median
 
 from nodetune.foundation import text
 from nodetune.jobs.late_ranks.model import Calls, Communicator, Kind, Lateness
+from nodetune.statistics.thresholds import LATENESS_BLOCKS, MIN_CALLS, MIN_RANKS
 
-BLOCKS = 20
-MIN_CALLS = 100
 MAX_CALLS = 2000
-MIN_RANKS = 4
 MAX_KINDS = 12
 """Kinds of collectives of a communicator: those with most calls. The others are too rare to add anything."""
 
@@ -71,7 +69,7 @@ def _spacing(calls: Calls, numbers: Sequence[int]) -> float:
     fullest = max(calls.values(), key=len)
     at = {number: place for place, number in enumerate(sorted(fullest))}
     ends = [(number, fullest[number][1]) for number in numbers if number in fullest and fullest[number][1]]
-    if len({end for _, end in ends}) < BLOCKS:
+    if len({end for _, end in ends}) < LATENESS_BLOCKS:
         return 0.0
     parts = [part for part in _blocks(ends) if len(part) > 1]
     spacings = [(part[-1][1] - part[0][1]) / (at[part[-1][0]] - at[part[0][0]]) for part in parts]
@@ -79,13 +77,16 @@ def _spacing(calls: Calls, numbers: Sequence[int]) -> float:
 
 
 def _blocks(values: Sequence[tuple[int, int]]) -> list[Sequence[tuple[int, int]]]:
-    return [values[len(values) * at // BLOCKS : len(values) * (at + 1) // BLOCKS] for at in range(BLOCKS)]
+    return [
+        values[len(values) * at // LATENESS_BLOCKS : len(values) * (at + 1) // LATENESS_BLOCKS]
+        for at in range(LATENESS_BLOCKS)
+    ]
 
 
 def _late_ranks(
     communicator: Communicator, kind: Kind, calls: Calls, numbers: Sequence[int], spacing: float
 ) -> list[Lateness]:
-    late: Mapping[int, list[list[float]]] = {rank: [[] for _ in range(BLOCKS)] for rank in calls}
+    late: Mapping[int, list[list[float]]] = {rank: [[] for _ in range(LATENESS_BLOCKS)] for rank in calls}
     last = dict.fromkeys(calls, 0)
     for place, number in enumerate(numbers):
         times = {rank: of_rank[number][0] for rank, of_rank in calls.items() if number in of_rank}
@@ -95,7 +96,7 @@ def _late_ranks(
         for rank in first if len(first) == 1 else ():
             last[rank] += 1
         for rank, time in times.items():
-            late[rank][place * BLOCKS // len(numbers)].append(middle - time)
+            late[rank][place * LATENESS_BLOCKS // len(numbers)].append(middle - time)
     rows = []
     for rank, blocks in late.items():
         every = [value for block in blocks for value in block]

@@ -15,18 +15,11 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 
 from nodetune.jobs.late_ranks.model import Lateness
-
-ALPHA = 0.001
-"""The chance that one rank is named in all jobs of a call, if none is slow."""
-
-WORTH = 0.03
-SPREAD = 0.003
-"""The least spread of healthy ranks: fewer than these cannot show how much GPUs differ."""
-
-MIN_FREEDOM = 5
+from nodetune.statistics import thresholds
+from nodetune.statistics.distributions import binomial_tail, student_tail
 
 
-def late(rows: Sequence[Lateness], tests: int, largest: float = 0.25) -> list[Lateness]:
+def late(rows: Sequence[Lateness], tests: int, largest: float = thresholds.MAX_OUTLIER_SHARE) -> list[Lateness]:
     """Return those that are late, the latest first: at most the share `largest` of the rows."""
     ranked = sorted(rows, key=lambda row: -row.share)
     for count in range(int(largest * len(ranked)), 0, -1):
@@ -43,31 +36,24 @@ def tests(rows: Sequence[Lateness]) -> int:
 
 def comparable(rows: Sequence[Lateness]) -> bool:
     """Return whether there are enough rows for one to be late."""
-    return len(rows) - 1 - len({row.communicator for row in rows}) >= MIN_FREEDOM
+    return len(rows) - 1 - len({row.communicator for row in rows}) >= thresholds.MIN_RANK_FREEDOM
 
 
 def _is_late(row: Lateness, others: Sequence[Lateness], tests: int) -> bool:
     freedom = len(others) - len({other.communicator for other in others})
-    if row.share < WORTH or freedom < MIN_FREEDOM:
+    if row.share < thresholds.MIN_LATENESS or freedom < thresholds.MIN_RANK_FREEDOM:
         return False
     shares = [other.share for other in others]
-    spread = max(SPREAD, stdev(shares)) * math.sqrt(1 + 1 / len(others))
+    spread = max(thresholds.MIN_RANK_SPREAD, stdev(shares)) * math.sqrt(1 + 1 / len(others))
     distance = (row.share - fmean(shares)) / spread
-    return tests * _chance(distance, freedom) <= ALPHA and tests * _by_blocks(row.blocks) <= ALPHA
-
-
-def _chance(distance: float, freedom: int) -> float:
-    """Return the chance of such a distance with Student's t (Wallace's approximation by the normal distribution)."""
-    if distance <= 0:
-        return 1.0
-    normal = math.sqrt(freedom * math.log1p(distance * distance / freedom)) * (8 * freedom + 1) / (8 * freedom + 3)
-    return math.erfc(normal / math.sqrt(2)) / 2
+    return (
+        tests * student_tail(distance, freedom) <= thresholds.LATE_RANK_CHANCE
+        and tests * _by_blocks(row.blocks) <= thresholds.LATE_RANK_CHANCE
+    )
 
 
 def _by_blocks(blocks: Sequence[float]) -> float:
     """Return the chance that a rank like the others is late in this many parts of the run: in each one at most a quarter are."""
-    hits = sum(block >= WORTH / 2 for block in blocks)
-    return sum(
-        math.comb(len(blocks), more) * 0.25**more * 0.75 ** (len(blocks) - more)
-        for more in range(hits, len(blocks) + 1)
+    return binomial_tail(
+        sum(block >= thresholds.MIN_LATENESS / 2 for block in blocks), len(blocks), thresholds.MAX_OUTLIER_SHARE
     )

@@ -40,12 +40,12 @@ def _hosts_if_over(run: Run) -> list[str]:
 def last(root: Path | None) -> tuple[Run, list[str]]:
     """Return the last run that is not rolled back yet, with the hosts. Raise RunError, also if it changed nothing."""
     for run, hosts in _left(record.listing(root)):
-        changed = _changed(run, run.about["hosts"])
-        if not changed:
+        hosts_changed = changed(run, run.about["hosts"])
+        if not hosts_changed:
             older = before(run, root)
             more = f"; the last one that changed something: nodetune rollback {older.id}" if older else ""
             raise RunError(f"the last run, {run.id}, changed nothing: nothing to roll back{more}")
-        if left := [host for host in hosts if host in changed]:
+        if left := [host for host in hosts if host in hosts_changed]:
             return run, left
     raise RunError("nothing to roll back: no recorded run has changed anything that remains (nodetune runs)")
 
@@ -66,7 +66,7 @@ def standing(newest_first: Iterable[Run]) -> Iterator[tuple[Run, list[str]]]:
     """Yield each remaining run with its hosts. Skip unreadable records."""
     for run, hosts in _left(newest_first):
         with contextlib.suppress(RunError):
-            if left := _changed(run, hosts):
+            if left := changed(run, hosts):
                 yield run, left
 
 
@@ -88,7 +88,7 @@ def _left(newest_first: Iterable[Run]) -> Iterator[tuple[Run, list[str]]]:
 def changes_anything(run: str, root: Path | None) -> bool:
     """Return whether a run changed something on a host, or may have."""
     found = record.find(run, root)
-    return bool(_changed(found, found.hosts))
+    return bool(changed(found, found.hosts))
 
 
 def labels(run: Run, host: str) -> list[str]:
@@ -111,7 +111,7 @@ def _undone(rollback: Run) -> list[str]:
 
     Before 0.2.0, only the exit code shows this.
     """
-    partly = _changed(rollback, rollback.about["hosts"]) if _makes_stand(rollback) else []
+    partly = changed(rollback, rollback.about["hosts"]) if _makes_stand(rollback) else []
     recorded = rollback.about.get("undone")
     if isinstance(recorded, list):
         return [*map(str, recorded), *partly]
@@ -127,7 +127,7 @@ def _makes_stand(run: Run) -> bool:
         return False
 
 
-def _changed(run: Run, hosts: Iterable[str]) -> list[str]:
+def changed(run: Run, hosts: Iterable[str]) -> list[str]:
     """Return on which of the hosts a run changed something. Of one that was killed or lost not every entry arrived."""
     lost = hosts if run.state() != DONE else _lost(run)
     return [host for host in hosts if host in lost or any("change" in entry for entry in run.entries(host))]

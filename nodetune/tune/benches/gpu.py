@@ -13,6 +13,7 @@ from nodetune.audit import gpu_users
 from nodetune.foundation.request import built, limited, one_of, part
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target
+from nodetune.statistics.thresholds import GPU_TRIAL_NOISE
 from nodetune.tune.benches import runs
 from nodetune.tune.benches.runs import TrialFigures
 from nodetune.tune.model import DEFAULT, BenchError, Case, OneByOne, Parameter, Setting, Trial
@@ -32,8 +33,6 @@ HELD_BY_LOCK = "applications_clocks_setting"
 """NVML's name for locked clocks too."""
 
 ENERGY, RATE, SLOWEST = "energy", "bf16", "bf16 of the slowest GPU"
-NOISE = 0.02
-"""Fraction by which noise may slow one trial: within it, the confirmation decides."""
 
 NVML = "https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceCommands.html"
 SLURM = "services.processes"
@@ -148,7 +147,7 @@ class GpuBench(OneByOne):
         if not self._rates or setting == DEFAULT:
             return ""
         lost = 1 - values[SLOWEST] / median(self._rates)
-        if lost <= self.wanted.slowdown + NOISE:
+        if lost <= self.wanted.slowdown + GPU_TRIAL_NOISE:
             return ""
         return f"{100 * lost:.1f} % slower than the default; --max-slowdown allows {100 * self.wanted.slowdown:g} %"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.foundation import file_io, paths, text
+from nodetune.statistics.thresholds import MIN_GAIN
 from nodetune.tune.benches.nccl_space import FUNCTIONS, Survey
-from nodetune.tune.confirm import MIN_GAIN
 from nodetune.tune.model import DEFAULT, Setting, Trial
 
 SOURCE, LIBRARY, ROWS, INSTALL = "nodetune_tuner.c", "libnodetune-tuner.so", "nccl_tuner.csv", "INSTALL.txt"
@@ -27,7 +27,7 @@ NEAR = 4
 """Measured sizes up to this factor apart form one range of a row. Between others, NCCL decides."""
 
 ROWS_NAME = "TUNER_ROWS"
-"""The name of rows in a setting (nodetune/measurements/nccl_plugin.py): lines, separated by semicolons."""
+"""The name of rows in a setting (nodetune/measurements/nccl_support/nccl_plugin.py): lines, separated by semicolons."""
 
 EQUAL = MIN_GAIN
 """Settings whose gains at a size differ by less are equally good there."""

@@ -23,13 +23,13 @@ XIDS = ("xid.events", "xid.nvswitch", "xid.fallen_off_bus")
 """Facts of the kernel log."""
 
 RIVALS = ("another verify is running", "another tuning holds settings")
-"""Parts of the host's message about another measurement (nodetune/measurements/main.py, temporary.py)."""
+"""Parts of the host's message about another measurement (nodetune/measurements/main.py, host/temporary_settings.py)."""
 
 UNRESTORED = ("not restored", "settings of this host: ")
-"""The host's message if it could not restore settings (nodetune/measurements/temporary.py)."""
+"""The host's message if it could not restore settings (nodetune/measurements/host/temporary_settings.py)."""
 
 AS_ROOT = "settings are changed as root only"
-"""The host's message to users other than root (nodetune/measurements/temporary.py)."""
+"""The host's message to users other than root (nodetune/measurements/host/temporary_settings.py)."""
 
 Faults = frozenset[tuple[str, ...]]
 """Lines of the kernel log that the driver wrote: (host, device, number, time, text)."""

@@ -7,26 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from nodetune.verify.find_slow.end_analysis import CLEAR, QUICK, EndAnalysis, EndOdds, Pair, threshold
-from nodetune.verify.find_slow.likelihood import BAD, DEEP, SMALLEST, Chances, evidence, level, middle, spread, unsure
+from nodetune.statistics import thresholds
+from nodetune.statistics.likelihood import BAD, Chances, evidence, level, middle, spread, unsure
+from nodetune.verify.find_slow.end_analysis import EndAnalysis, EndOdds, Pair, threshold
 from nodetune.verify.find_slow.model import LINK, NODE, PATH, RAIL, UPLINK, Classification, Fleet, GroupRun, Part
 
 Ends = tuple[int, ...]
-
-DOUBT = -1.0
-"""A node whose odds are above this is tried again."""
-
-PROVEN = 2 * CLEAR
-"""A path is blamed for a small loss only if the odds of its ends are at or below this."""
-
-MIN_OF_MANY = 1.25
-"""Factor for the noise of the worst rail: the least of eight has a tail."""
-
-FEW_DOMAINS = 4
-"""With no more domains, runs across have no level of their own: one slow domain would be in most of them."""
-
-SHORT_UPLINKS = 0.05
-"""Runs under load that are this much below near ones: uplinks are oversubscribed, and load hides a slow link."""
 
 
 def classify(
@@ -54,7 +40,7 @@ def classify(
     classification.clear -= classification.named_nodes
     ends = {end for part in classification.doubts if part.kind == PATH for end in part.at} - classification.proven
     for node, odds in enumerate(classification.odds):
-        if (odds > DOUBT or node in ends) and node not in classification.named_nodes:
+        if (odds > thresholds.DOUBT_ODDS or node in ends) and node not in classification.named_nodes:
             classification.doubts[Part(NODE, (node,))] = odds
     return classification
 
@@ -82,9 +68,11 @@ class _Classifier:
         classification: Classification,
     ) -> None:
         self._fleet, self._runs, self._is_whole, self._classification = fleet, runs, is_whole, classification
-        self._informative = [True] * len(runs) if is_whole else [figure >= DEEP for figure in classification.figures]
-        self._few_domains = max(fleet.domains) + 1 <= FEW_DOMAINS
-        self._noise_factor = 1.0 if is_whole else MIN_OF_MANY
+        self._informative = (
+            [True] * len(runs) if is_whole else [figure >= thresholds.DEEP_FALL for figure in classification.figures]
+        )
+        self._few_domains = max(fleet.domains) + 1 <= thresholds.FEW_DOMAINS
+        self._noise_factor = 1.0 if is_whole else thresholds.WORST_RAIL_NOISE
         self._tests = 2 * len(fleet.nodes)
         self._level = self._levels(figures)
         self._figures = [figure - self._level[self._like(run)] for run, figure in zip(runs, figures, strict=True)]
@@ -139,8 +127,12 @@ class _Classifier:
 
     def _store(self, node_odds: EndOdds) -> None:
         self._classification.odds = [max(*both) for both in zip(self._classification.odds, node_odds.odds, strict=True)]
-        self._classification.clear &= {node for node, odds in enumerate(node_odds.odds) if odds <= CLEAR}
-        self._classification.proven &= {node for node, odds in enumerate(node_odds.odds) if odds <= PROVEN}
+        self._classification.clear &= {
+            node for node, odds in enumerate(node_odds.odds) if odds <= thresholds.CLEAR_ODDS
+        }
+        self._classification.proven &= {
+            node for node, odds in enumerate(node_odds.odds) if odds <= thresholds.PROVEN_ODDS
+        }
         if self._is_whole:
             self._classification.level = self._level["near"]
             self._classification.noise, self._classification.falls = node_odds.noise, node_odds.falls
@@ -153,7 +145,7 @@ class _Classifier:
 
     def _is_quiet(self, run: GroupRun, domains: Sequence[float]) -> bool:
         """Return whether a run across says something about its link: no uplink is short. `domains`: their odds."""
-        unloaded = not run.loaded or self._level["loaded"] > self._level["near"] - SHORT_UPLINKS
+        unloaded = not run.loaded or self._level["loaded"] > self._level["near"] - thresholds.SHORT_UPLINKS
         return not run.near and unloaded and all(domains[end] <= 0 for end in self._ends(run))
 
     def _pairs(self, selected: Sequence[bool]) -> list[Pair]:
@@ -182,7 +174,7 @@ class _Classifier:
         self._classification.doubts |= {
             Part(UPLINK, (number,)): odds_of_end
             for number, odds_of_end in enumerate(odds)
-            if odds_of_end > DOUBT and number not in named
+            if odds_of_end > thresholds.DOUBT_ODDS and number not in named
         }
         return odds
 
@@ -192,12 +184,12 @@ class _Classifier:
         low: dict[Ends, set[Ends]] = {}
         hidden = -self._uncertainty(node_odds.noise, "loaded")
         for run, figure, healthy in zip(self._runs, self._figures, fair, strict=True):
-            is_hidden = run.loaded and self._few_domains and hidden < figure < QUICK
+            is_hidden = run.loaded and self._few_domains and hidden < figure < thresholds.QUICK
             if healthy and self._is_quiet(run, domains) and not is_hidden:
                 across.setdefault(self._ends(run), []).append(figure)
-                low.setdefault(self._ends(run), set()).update([run.nodes] if figure < QUICK else [])
+                low.setdefault(self._ends(run), set()).update([run.nodes] if figure < thresholds.QUICK else [])
         several = {ends for ends, pairs in low.items() if len(pairs) > 1}  # of one pair alone, it is that path
-        sure = several if self._is_whole else {ends for ends in several if middle(across[ends]) < DEEP}
+        sure = several if self._is_whole else {ends for ends in several if middle(across[ends]) < thresholds.DEEP_FALL}
         return self._judge(LINK, across, sure, node_odds)
 
     def _paths(self, fair: Sequence[bool], links: set[Ends], node_odds: EndOdds) -> None:
@@ -212,7 +204,7 @@ class _Classifier:
         sure = {
             ends
             for ends, figures in paths.items()  # a deep fall needs less of its ends; a shallow one of a rail is its end's
-            if (middle(figures) < DEEP and min(second[end] for end in ends) > -SMALLEST)
+            if (middle(figures) < thresholds.DEEP_FALL and min(second[end] for end in ends) > -thresholds.SMALLEST_LOSS)
             or (self._is_whole and set(ends) <= self._classification.proven)
             if all(partners[end] <= set(ends) for end in ends)
         }
@@ -223,7 +215,7 @@ class _Classifier:
         partners: list[set[int]] = [set() for _ in self._fleet.nodes]
         for run, figure in zip(self._runs, self._figures, strict=True):
             for node, other in (run.nodes, run.nodes[::-1]):
-                if run.near and figure < DEEP and node_odds.odds[other] <= 0:
+                if run.near and figure < thresholds.DEEP_FALL and node_odds.odds[other] <= 0:
                     partners[node].add(other)
         return partners
 

@@ -19,8 +19,8 @@ from nodetune.api.conclusion import (
 )
 from nodetune.api.device import Device
 from nodetune.foundation import nodeset, text
+from nodetune.statistics.thresholds import SLOW_PART_CHANCE
 from nodetune.verify.find_slow import labels
-from nodetune.verify.find_slow.end_analysis import ALPHA
 from nodetune.verify.find_slow.model import GPU, HANG, LINK, NIC, NODE, PATH, UPLINK, WRONG, Culprit, Doubt, Part
 from nodetune.verify.find_slow.run import SlowSearch
 from nodetune.verify.find_slow.stragglers import Straggler
@@ -52,7 +52,7 @@ def _culprits(search: SlowSearch, now: int) -> Iterator[Conclusion]:
 
 
 def _chance(culprit: Culprit) -> float:
-    return min(1.0, ALPHA * exp(-min(culprit.odds, 50.0)))
+    return min(1.0, SLOW_PART_CHANCE * exp(-min(culprit.odds, 50.0)))
 
 
 def _named(

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from math import ceil, exp, log
 
-from nodetune.verify.find_slow.end_analysis import QUICK, threshold
-from nodetune.verify.find_slow.likelihood import BAD, DEEP, SMALLEST, level, middle, spread
+from nodetune.statistics.likelihood import BAD, level, middle, spread
+from nodetune.statistics.thresholds import ALONE_ODDS, DEEP_FALL, MIN_ODDS_GAIN, QUICK, SMALLEST_LOSS
+from nodetune.verify.find_slow.end_analysis import threshold
 from nodetune.verify.find_slow.model import (
     FAILED,
     GPU,
@@ -28,11 +29,6 @@ from nodetune.verify.find_slow.model import (
 WELL, SLOW, UNKNOWN = "well", "slow", "unknown"
 """How a part is by itself."""
 
-DECIDED = 6.0
-"""Odds by a node's own figures that it loses as much by itself as with others: so it is slow, or (negative) well alone."""
-
-MIN_GAIN = 0.3
-"""A round that would move the odds by less decides nothing."""
 
 MAX_MORE = 50
 
@@ -143,7 +139,7 @@ def _solo_state(figure: float, loss: float, noise: float) -> str:
     """Compare a figure alone with two guesses: it loses as much as in the runs with others, or nothing."""
     short = -log(max(1 - loss, exp(-1)))
     odds = -short * (2 * max(figure, -1.0) + short) / (2 * noise**2)
-    return SLOW if odds >= DECIDED else WELL if odds <= -DECIDED else UNKNOWN
+    return SLOW if odds >= ALONE_ODDS else WELL if odds <= -ALONE_ODDS else UNKNOWN
 
 
 def doubts(fleet: Fleet, runs: Sequence[GroupRun], classification: Classification) -> tuple[Doubt, ...]:
@@ -196,11 +192,11 @@ def _both(number: int, classification: Classification) -> tuple[float, float]:
 
 def _more_rounds(odds: float, loss: float, tests: int, classification: Classification) -> int:
     """Return how many more rounds would bring the odds to the threshold, if its runs go on like this. 0: none would."""
-    shallow = max(loss, SMALLEST)
+    shallow = max(loss, SMALLEST_LOSS)
     count, every, _ = classification.falls
-    often = log((4 + every) / (1 + count)) if loss < -DEEP else log(100 + every)
+    often = log((4 + every) / (1 + count)) if loss < -DEEP_FALL else log(100 + every)
     gain = min(often, 0.5 * (shallow / max(classification.noise, 1e-6)) ** 2)
-    rounds = ceil(max(threshold(tests, -loss) - odds, 1.0) / gain) if gain >= MIN_GAIN else 0
+    rounds = ceil(max(threshold(tests, -loss) - odds, 1.0) / gain) if gain >= MIN_ODDS_GAIN else 0
     return rounds if rounds <= MAX_MORE else 0
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from nodetune.api import conclusion_json
 from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
 from nodetune.foundation.json_document import head
+from nodetune.statistics.likelihood import BAD
 from nodetune.verify.find_slow import labels
 from nodetune.verify.find_slow.conclude import concluded
-from nodetune.verify.find_slow.likelihood import BAD
 from nodetune.verify.find_slow.model import Culprit, Doubt, GroupRun, Part
 from nodetune.verify.find_slow.run import SlowSearch
 

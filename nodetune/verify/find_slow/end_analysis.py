@@ -10,19 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 
-from nodetune.verify.find_slow.likelihood import DEEP, SMALLEST, Chances, evidence, middle, spread
-
-ALPHA = 1e-4
-"""The chance of a wrong name in a whole fleet that the threshold allows."""
-
-SHALLOW = log(3)
-"""Further odds that name a part which loses less than DEEP: theirs rest on the fleet's noise, which few figures show."""
-
-CLEAR = -3.0
-"""At or below these odds, an end is proven good."""
-
-QUICK = -SMALLEST / 2
-"""A figure at or above this speaks for both ends."""
+from nodetune.statistics import thresholds
+from nodetune.statistics.likelihood import Chances, evidence, middle, spread
 
 Pair = tuple[int, int, float]
 """(end, other end, figure)."""
@@ -52,7 +41,9 @@ Selection = Callable[[int, EndRun], bool]
 
 def threshold(tests: int, figure: float) -> float:
     """Return the odds at which one of this number of tests names a part with this middle figure."""
-    return log(tests / ALPHA) + (SHALLOW if figure >= DEEP else 0.0)
+    return log(tests / thresholds.SLOW_PART_CHANCE) + (
+        thresholds.SHALLOW_ODDS if figure >= thresholds.DEEP_FALL else 0.0
+    )
 
 
 class EndAnalysis:
@@ -79,7 +70,7 @@ class EndAnalysis:
 
     def _first_runs(self, pairs: Sequence[Pair]) -> list[Pair]:
         """Return one run a pair, without pairs that were low every time, as these have a cause."""
-        bound = -max(SMALLEST / 2, 2.5 * self.noise)
+        bound = -max(thresholds.SMALLEST_LOSS / 2, thresholds.LOW_DEVIATIONS * self.noise)
         runs = Counter((a, b) for a, b, _ in pairs)
         lows = Counter((a, b) for a, b, figure in pairs if figure < bound)
         firsts: dict[tuple[int, int], Pair] = {}
@@ -96,7 +87,7 @@ class EndAnalysis:
             for _ in range(2):
                 odds = self._explain_away(odds)
             falls = self._learn_chances(odds)
-        self._proven = {end for end in self._ends if odds[end] <= CLEAR}
+        self._proven = {end for end in self._ends if odds[end] <= thresholds.CLEAR_ODDS}
         total = [odds[end] + self._extra[end] for end in self._ends]
         return EndOdds(total, self.noise, self._chances, falls)
 
@@ -123,13 +114,13 @@ class EndAnalysis:
 
     def _explain_away(self, odds: list[float]) -> list[float]:
         """Weigh again, without low figures that the other end explains better."""
-        return self._odds_of_all(lambda end, run: run.figure >= QUICK or odds[run.partner] <= odds[end] + 1)
+        return self._odds_of_all(lambda end, run: run.figure >= thresholds.QUICK or odds[run.partner] <= odds[end] + 1)
 
     def _learn_chances(self, odds: Sequence[float]) -> tuple[int, int, float]:
         """Take the chances from runs that no slow end explains. Return how many fell, of how many, and how far."""
         free = [figure for a, b, figure in self._unexplained if odds[a] <= 0 and odds[b] <= 0]
         low = sorted(figure for figure in free if figure < self._bound)
-        deep = sum(figure < DEEP for figure in free)
+        deep = sum(figure < thresholds.DEEP_FALL for figure in free)
         count = len(low)
         self._chances = Chances(
             (1 + count + sqrt(count)) / (4 + len(free) + sqrt(count)), (1 + deep + sqrt(deep)) / (100 + len(free))
@@ -141,15 +132,15 @@ class EndAnalysis:
         runs = self._runs[end]
         proven = [run for run in runs if run.partner in self._proven]
         firsts = [run for run in runs if run.first]
-        if len(proven) < 3 or sum(run.first and run.figure < QUICK for run in proven) < 2:
+        if len(proven) < 3 or sum(run.first and run.figure < thresholds.QUICK for run in proven) < 2:
             return False
-        return 4 * sum(run.figure >= QUICK for run in firsts) <= len(firsts)
+        return 4 * sum(run.figure >= thresholds.QUICK for run in firsts) <= len(firsts)
 
     def _odds_by_proven(self, end: int, without: int = -1) -> float:
         """Weigh an end's runs with proven partners, but for one of these."""
 
         def selected(_: int, run: EndRun) -> bool:
-            return run.partner != without and (run.partner in self._proven or run.figure >= QUICK)
+            return run.partner != without and (run.partner in self._proven or run.figure >= thresholds.QUICK)
 
         return self._odds_of(end, selected) + self._extra[end]
 

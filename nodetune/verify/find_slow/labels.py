@@ -7,16 +7,14 @@ from collections.abc import Iterable, Sequence
 from math import exp
 
 from nodetune.foundation import nodeset, text
+from nodetune.statistics.thresholds import BIMODAL_SHARE, SLOW_PART_CHANCE
 from nodetune.verify.find_slow.culprits import SLOW, WELL
-from nodetune.verify.find_slow.end_analysis import ALPHA
 from nodetune.verify.find_slow.model import GPU, HANG, LINK, NIC, PATH, RAIL, UPLINK, WRONG, Culprit, Doubt, Fleet, Part
 from nodetune.verify.find_slow.run import SlowSearch
 from nodetune.verify.find_slow.stragglers import Straggler
 
 SUREST = 1e9
 MAX_ENDS = 6
-FALLS = 0.05
-"""The share of runs that fall for no part's fault from which the figures are called bimodal."""
 
 DID = {HANG: "hangs", WRONG: "gives wrong data", "failed": "fails"}
 ALONE = {WELL: "well by itself", SLOW: "slow by itself too"}
@@ -50,7 +48,7 @@ def evidence(culprit: Culprit, fleet: Fleet) -> str:
         reasons = [f"with {_ends(culprit.slow_with, fleet.nodes)}", ALONE.get(culprit.solo, "by itself not clear")]
     if culprit.fast_with:
         reasons.append(f"quick with {_ends(culprit.fast_with, fleet.names if part.kind == UPLINK else fleet.nodes)}")
-    chance = min(SUREST, exp(min(culprit.odds, 50.0)) / ALPHA)
+    chance = min(SUREST, exp(min(culprit.odds, 50.0)) / SLOW_PART_CHANCE)
     return "; ".join([*reasons, f"odds 1 : {chance:,.0f} that this is chance"])
 
 
@@ -82,7 +80,7 @@ def doubt(undecided: Doubt, search: SlowSearch) -> str:
 def bimodal(search: SlowSearch) -> str:
     """Return how often runs fall that no part explains; empty if rarely."""
     falls, runs, depth = search.result.falls
-    if falls < 3 or falls < FALLS * runs:
+    if falls < 3 or falls < BIMODAL_SHARE * runs:
         return ""
     return f"the figures are bimodal: {falls} of {runs} runs fell about {loss(1 - exp(-depth))} for no part's fault"
 

@@ -14,6 +14,7 @@ from nodetune.foundation.stage_output import Phase, Show
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target
 from nodetune.remote.selected_hosts import selected_hosts
+from nodetune.statistics.thresholds import MIN_LEAF_NODES
 from nodetune.verify import remote, run, slurm
 from nodetune.verify.find_slow.host_rounds import HostRounds, RoundSettings
 from nodetune.verify.find_slow.model import GPU, NIC, NODE, PATH, RAIL, SOLO, Fleet, Part, Round, SearchResult
@@ -21,9 +22,6 @@ from nodetune.verify.find_slow.search import Search
 from nodetune.verify.find_slow.stragglers import Straggler, confirmed, stragglers, usual_figures
 from nodetune.verify.request import VerifyRequest
 from nodetune.verify.run import HostVerification
-
-MIN_LEAF_NODES = 4
-"""With fewer hosts in a leaf, its uplink is not judged."""
 
 CAUSES = ("critical", "high")
 MAX_CAUSES = 5

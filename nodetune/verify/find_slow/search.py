@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from math import comb, exp, log, log2
+from math import exp, log, log2
 from statistics import median
 
+from nodetune.statistics.distributions import binomial_tail
+from nodetune.statistics.likelihood import BAD, level, middle, unsure
+from nodetune.statistics.thresholds import FLEET_DRIFT, LOW_DEVIATIONS, SMALLEST_LOSS, USUAL_NOISE, WITNESS_CHANCE
 from nodetune.verify.find_slow import culprits
 from nodetune.verify.find_slow.classify import classify
-from nodetune.verify.find_slow.likelihood import BAD, SMALLEST, USUAL_NOISE, level, middle, unsure
 from nodetune.verify.find_slow.model import (
     JOINT,
     PATH,
@@ -24,12 +26,6 @@ from nodetune.verify.find_slow.model import (
     SearchResult,
 )
 from nodetune.verify.find_slow.schedule import Schedule
-
-DRIFT = 0.02
-"""A round whose witnesses moved by more than this is read against them."""
-
-BY_CHANCE = 0.01
-"""Witnesses that fell one by one are no drift: the chance of their number must be below this."""
 
 MIN_ROUNDS = 10
 """The bound of rounds of small fleets: fewer pairs run at once there."""
@@ -124,16 +120,16 @@ class Search:
         if abs(drift) <= bound:
             return 0.0, True
         agreeing = sum(change * drift > 0 and abs(change) > bound for change in changes)
-        return drift, self._chance(agreeing, len(changes)) < BY_CHANCE
+        return drift, self._chance(agreeing, len(changes)) < WITNESS_CHANCE
 
     def _chance(self, at_least: int, of: int) -> float:
         """Return the chance that at least this number of witnesses fell one by one."""
         count, all_runs, _ = self._classification.falls
         chance = (1 + count) / (4 + all_runs)
-        return sum(comb(of, fell) * chance**fell * (1 - chance) ** (of - fell) for fell in range(at_least, of + 1))
+        return binomial_tail(at_least, of, chance)
 
     def _bound(self, count: int) -> float:
-        return max(DRIFT, unsure(self._classification.noise or USUAL_NOISE, count))
+        return max(FLEET_DRIFT, unsure(self._classification.noise or USUAL_NOISE, count))
 
     def _is_witness(self, run: GroupRun) -> bool:
         """Return whether a repeated pair is good. A path in doubt was chosen for a low figure, and the next is mostly higher."""
@@ -143,7 +139,7 @@ class Search:
         classification, joint, shortfall = self._classification, self._joint, None
         if joint.figures and classification.figures:
             deviation = middle(_logarithms(joint)) - classification.level
-            is_short = deviation < -max(SMALLEST / 2, 2.5 * classification.noise)
+            is_short = deviation < -max(SMALLEST_LOSS / 2, LOW_DEVIATIONS * classification.noise)
             shortfall = 1 - exp(min(0.0, deviation)) if is_short else 0.0
         elif joint.fault:
             shortfall = 1.0

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import erfc, sqrt
 
 from nodetune.facts.machine import Machine
-from nodetune.foundation import stats
+from nodetune.statistics.distributions import normal_tail
+from nodetune.statistics.outliers import robust
+from nodetune.statistics.thresholds import MIN_ALIKE, MIN_STRAGGLER_LOSS, MIN_STRAGGLER_SPREAD, STRAGGLER_CHANCE
 from nodetune.verify import hardware_limits, reference
 from nodetune.verify.model import Expectation, Figure
 
 SOLO_METRICS = ("bf16", "bf16_sustained", "device_copy", "local")
 """Metrics of a host by itself that show how fast its parts are. Others of the same measurements are for people."""
-
-CHANCE = 1e-3
-"""The chance of one wrong name in a fleet, over all parts and metrics."""
-
-MIN_LOSS = 0.03
-MIN_SPREAD = 0.005
-ENOUGH = 8
-"""With fewer parts of a kind, one that is off hides among the others: they are compared with the shipped figure."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +55,7 @@ def stragglers(figures: Sequence[Figure], machines: Mapping[str, Machine]) -> li
     candidates = [
         straggler
         for alike in kinds.values()
-        for straggler in (_outliers(alike, tests) if len(alike) >= ENOUGH else _below(alike, machines))
+        for straggler in (_outliers(alike, tests) if len(alike) >= MIN_ALIKE else _below(alike, machines))
     ]
     worst: dict[tuple[str, str], Straggler] = {}
     for straggler in sorted(candidates, key=lambda straggler: -straggler.loss):
@@ -71,12 +64,12 @@ def stragglers(figures: Sequence[Figure], machines: Mapping[str, Machine]) -> li
 
 
 def _outliers(alike: Sequence[Figure], tests: int) -> Iterable[Straggler]:
-    centre, spread = stats.robust([figure.value for figure in alike])
-    spread = max(spread, MIN_SPREAD * centre)
+    centre, spread = robust([figure.value for figure in alike])
+    spread = max(spread, MIN_STRAGGLER_SPREAD * centre)
     for figure in alike:
         loss = 1 - figure.value / centre
-        chance = tests * 0.5 * erfc((centre - figure.value) / spread / sqrt(2))
-        if loss >= MIN_LOSS and chance < CHANCE:
+        chance = tests * normal_tail((centre - figure.value) / spread)
+        if loss >= MIN_STRAGGLER_LOSS and chance < STRAGGLER_CHANCE:
             yield Straggler(figure.host, figure.subject, figure.metric, loss, chance)
 
 

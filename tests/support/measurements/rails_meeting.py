@@ -3,7 +3,7 @@
 Options: `wrong` (host index, rail: where data come out wrong), `gpus` (of each host).
 """
 
-from . import nccl, nccl_rank, nccl_team, rails_nccl
+from nodetune.measurements.nccl_support import nccl_cases, nccl_rank, nccl_run, rails_nccl
 
 SECONDS = 30.0
 
@@ -17,17 +17,17 @@ def measure(options, report):
         "library": "",
         "free": {},
     }
-    nccl.look_around = lambda asked, report: found
+    nccl_run.look_around = lambda asked, report: found
     nccl_rank.take_part = lambda job, out, given: take_part(job, options.get("wrong"), out, given)
-    rails_nccl.run(nccl.checked(rails_nccl.options_of({"size": 1 << 20})), report)
+    rails_nccl.run(nccl_cases.checked(rails_nccl.options_of({"size": 1 << 20})), report)
 
 
 def take_part(job, wrong, out, given):
     rail = int(job["gpu"][3:])
-    nccl_team.say(out, "ready", f"{rail + 7:032x}" if job["rank"] == 0 else None)
+    out.send("ready", f"{rail + 7:032x}" if job["rank"] == 0 else None)
     identity = given.readline().decode("ascii").strip()
     here = 5 if wrong == [job["rank"], rail] else 0
     everywhere = 5 if wrong and wrong[1] == rail else 0
     # the pace tells which identity this rank was given
     found = {"seconds": [int(identity, 16) * 1e-3], "wrong": here, "wrong_everywhere": everywhere}
-    nccl_team.say(out, "case", dict(found, number=0, path={"nics": [f"mlx5_{rail}"]}))
+    out.send("case", dict(found, number=0, path={"nics": [f"mlx5_{rail}"]}))

@@ -6,12 +6,12 @@ import yaml
 from nodetune import checks
 from nodetune.api.model import SEVERITIES
 from nodetune.audit import explain, fleet
-from nodetune.audit.fleet import outliers
 from nodetune.audit.selection import Selection
 from nodetune.checks import fleet_comparisons
 from nodetune.facts import document
 from nodetune.foundation import paths
 from nodetune.foundation import text as plain_text
+from nodetune.statistics import outliers
 
 H200 = {f"GPU{number}": {"value": "NVIDIA H200"} for number in range(8)}
 DRIVER = "gpu.driver_version"

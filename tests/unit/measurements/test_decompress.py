@@ -5,7 +5,7 @@ import os
 import pytest
 
 from nodetune.measurements import decompress
-from nodetune.measurements.report import MeasurementError
+from nodetune.measurements.host.report import MeasurementError
 
 
 class Report:

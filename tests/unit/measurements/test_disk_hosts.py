@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from nodetune.measurements import disk_hosts
-from nodetune.measurements import report as reporting
+from nodetune.measurements.host import report as reporting
 from nodetune.verify.evaluate import judge
 from nodetune.verify.model import PASS, SHORT, UNKNOWN
 from nodetune.verify.suites import SuiteRequest

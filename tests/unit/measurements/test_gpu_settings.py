@@ -24,10 +24,11 @@ pytestmark = [
 HEAD = """
 import json, os, signal, sys, time
 sys.path.insert(0, {root!r})
-from nodetune.measurements import gpu_settings, gpus, report, temporary
-for module, name in ((temporary, "RECORD"), (temporary, "TURN"), (gpu_settings, "LOCKS")):
+from nodetune.measurements.cuda import gpus
+from nodetune.measurements.host import gpu_settings, report, temporary_settings
+for module, name in ((temporary_settings, "RECORD"), (temporary_settings, "TURN"), (gpu_settings, "LOCKS")):
     setattr(module, name, {folder!r} + "/" + os.path.basename(getattr(module, name)))
-temporary.FOLDER = {folder!r}
+temporary_settings.FOLDER = {folder!r}
 saying = report.Report("x", None)
 saying.step = lambda text: None
 library = gpus.nvml(saying)
@@ -181,7 +182,7 @@ def test_the_supervisor_restores_what_a_killed_helper_left(node):
         os.kill(int(each), 9)
     process.communicate()
     assert node.shown() == [[500_000, 1005]] * 2 and node.record.exists()
-    status, out, problem = node.out("print(temporary.restore())")
+    status, out, problem = node.out("print(temporary_settings.restore())")
     assert (status, out) == (0, "None\n"), problem
     assert node.shown() == FREE and not node.record.exists()
 

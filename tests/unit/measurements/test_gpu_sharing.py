@@ -5,7 +5,9 @@ import json
 import pytest
 
 from nodetune.facts.machine import Machine
-from nodetune.measurements import gpu_busy, gpu_processes, gpu_sharing, gpus, mig, report
+from nodetune.measurements import gpu_sharing, mig
+from nodetune.measurements.cuda import gpu_busy, gpu_processes, gpus
+from nodetune.measurements.host import report
 from nodetune.verify import baseline, diagnosis
 from nodetune.verify.evaluate import judge
 from nodetune.verify.figures import read

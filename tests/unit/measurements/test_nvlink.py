@@ -6,7 +6,9 @@ import types
 
 import pytest
 
-from nodetune.measurements import gpu_p2p, nvlink, report
+from nodetune.measurements import gpu_p2p, nvlink
+from nodetune.measurements.cuda import nvlink_bytes
+from nodetune.measurements.host import report
 from nodetune.verify import diagnosis
 from nodetune.verify.evaluate import judge
 from nodetune.verify.model import SHORT, Verdict
@@ -96,10 +98,10 @@ def test_what_ranks_sent_counts_from_the_first_look():
     library = Nvml([1, 1, 0.5, 1])
     seen = nvlink.gpus.Seen("GPU0", library)
     library.copies = 3
-    before = nvlink.sent(seen)
-    assert nvlink.least(seen, before) is None, "nothing was sent since"
+    before = nvlink_bytes.sent(seen)
+    assert nvlink_bytes.least(seen, before) is None, "nothing was sent since"
     library.copies = 5
-    found = nvlink.least(seen, before)
+    found = nvlink_bytes.least(seen, before)
     assert (found["metric"], found["link"], found["samples"]) == ("least_link", 2, [pytest.approx(50 / 0.875)])
 
 

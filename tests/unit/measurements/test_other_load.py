@@ -7,7 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from nodetune.measurements import disk, gpu_other_load, gpus, other_load
+from nodetune.measurements import disk
+from nodetune.measurements.cuda import gpus
+from nodetune.measurements.host import gpu_other_load, other_load
 from nodetune.remote import payload
 from nodetune.verify import remote
 from tests.support.fake_pynvml import Replay, module

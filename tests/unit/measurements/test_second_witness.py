@@ -25,10 +25,10 @@ from nodetune.measurements import (
     memory,
     memory_latency,
     nccl_overlap,
-    nccl_results,
     wakeup,
 )
-from nodetune.measurements import report as reporting
+from nodetune.measurements.host import report as reporting
+from nodetune.measurements.nccl_support import nccl_results
 from tests.unit.measurements.test_verify_host import measured, memory_library
 from tests.unit.measurements.test_verify_nccl import TABLES, Heard, table
 from tests.unit.measurements.test_verify_nccl_small import PATH

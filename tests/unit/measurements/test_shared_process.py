@@ -7,8 +7,8 @@ from tests.support.verifying import Run, planted
 
 TAKES = """
 import os
-from . import gpus
-from . import report as reporting
+from nodetune.measurements.cuda import gpus
+from nodetune.measurements.host import report as reporting
 def measure(options, report):
     for gpu in gpus.opened(options, report):
         free, total = gpu.free_memory()

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from nodetune.measurements import kernel_files, temporary
-from nodetune.measurements import report as reporting
+from nodetune.measurements.host import kernel_files, temporary_settings
+from nodetune.measurements.host import report as reporting
 
 ROOT = Path(__file__).parents[3]
 RMEM = "/proc/sys/net/ipv4/tcp_rmem"
@@ -22,9 +22,9 @@ POINTS = 12
 HELD = """
 import json, os, signal, sys, time
 sys.path.insert(0, {root!r})
-from nodetune.measurements import kernel_files, report, temporary
-temporary.FOLDER = {folder!r}
-temporary.RECORD, temporary.TURN = {folder!r} + "/trial.json", {folder!r} + "/trial.turn"
+from nodetune.measurements.host import kernel_files, report, temporary_settings
+temporary_settings.FOLDER = {folder!r}
+temporary_settings.RECORD, temporary_settings.TURN = {folder!r} + "/trial.json", {folder!r} + "/trial.turn"
 wish, point, seconds = json.loads(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
 me, count = os.getpid(), [0]
 def at_a_point(real):
@@ -35,7 +35,7 @@ def at_a_point(real):
                 os.kill(me, signal.SIGKILL)
         return real(*given)
     return call
-for module, names in ((kernel_files, ("_read", "put")), (temporary, ("_write", "_load", "_guardian"))):
+for module, names in ((kernel_files, ("_read", "put")), (temporary_settings, ("_write", "_load", "_guardian"))):
     for name in names:
         setattr(module, name, at_a_point(getattr(module, name)))
 try:
@@ -182,5 +182,5 @@ def test_a_value_that_the_kernel_does_not_keep_is_told(files):
 def test_the_first_value_before_counts_for_each_file(files):
     path = files / "nr_requests"
     path.write_text("64\n")
-    found = temporary._now([("kernel_files", str(path), "128"), ("kernel_files", str(path), "256")])
+    found = temporary_settings._now([("kernel_files", str(path), "128"), ("kernel_files", str(path), "256")])
     assert found == [["kernel_files", str(path), "64"]]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodetune.measurements import training_step
-from nodetune.measurements.report import MeasurementError
+from nodetune.measurements.host.report import MeasurementError
 from nodetune.verify import hardware_limits
 from tests.support import verify_records as records
 
@@ -17,8 +17,9 @@ PRODUCT_FLOPS, WITHIN = 1e9, 2133e9
 """What the substitute driver counts for a product and for a copy within a GPU, which poses as the all-reduce."""
 ON_A_GPU = """
 import json, sys
-from nodetune.measurements import cublaslt, cuda, cuda_gpu, training_step
-gpu = cuda_gpu.devices(cuda.Driver(sys.argv[1]))[0]
+from nodetune.measurements import training_step
+from nodetune.measurements.cuda import cublaslt, driver_api, driver_gpu
+gpu = driver_gpu.devices(driver_api.Driver(sys.argv[1]))[0]
 gpu.open()
 side = 4 if "few" in sys.argv else 8
 plan = training_step.Plan({"hidden": side, "tokens": side, "layers": 3, "steps": 2})

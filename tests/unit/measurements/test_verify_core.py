@@ -191,7 +191,7 @@ def test_a_measurement_that_ignores_signals_is_killed_too(host):
     ],
 )  # fmt: skip
 def test_what_goes_wrong_in_a_measurement_is_said_in_one_line(host, body, says):
-    source = f"import os\nfrom . import report as reporting\ndef measure(options, report):\n    {body}\n"
+    source = f"import os\nfrom nodetune.measurements.host import report as reporting\ndef measure(options, report):\n    {body}\n"
     assert failure(host, source) == says
 
 
@@ -201,7 +201,7 @@ def test_a_flood_of_prints_is_neither_kept_nor_waited_for(host):
 
 
 def test_a_missing_tool_is_a_skip(host):
-    source = "from . import tool\ndef measure(options, report):\n    tool.need('no-such-tool', 'its-package')\n"
+    source = "from nodetune.measurements.host import external_tool\ndef measure(options, report):\n    external_tool.need('no-such-tool', 'its-package')\n"
     (record,) = one(host, source)
     assert record["skip"] == "no-such-tool is not installed: apt install its-package, or dnf install its-package"
 
@@ -241,10 +241,10 @@ def test_a_signal_ends_everything(host, marker, number):
 
 DIES = """
 import os, time
-from . import tool
+from nodetune.measurements.host import external_tool
 def measure(options, report):
     os.environ["NODETUNE_TEST"] = options["marker"]
-    tool.start(["/bin/sleep", "300"])
+    external_tool.start(["/bin/sleep", "300"])
     if os.fork() == 0:
         os.execvp("sleep", ["sleep", "300"])
     report.step("sleeping for good")

@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from nodetune.facts import machine
-from nodetune.measurements import clock, memory, memory_latency, numa, on_cpus, wakeup
-from nodetune.measurements import report as reporting
+from nodetune.measurements import clock, memory, memory_latency, wakeup
+from nodetune.measurements.host import numa, on_cpus
+from nodetune.measurements.host import report as reporting
 from nodetune.verify.evaluate import judge
 from nodetune.verify.model import SHORT, Figure
 from tests.unit.measurements.test_verify_host import measured

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nodetune.measurements import disk, disk_buffered, disk_files
-from nodetune.measurements import report as reporting
+from nodetune.measurements.host import report as reporting
 from nodetune.verify.suites import SuiteRequest
 
 SIZE = 64 << 20
@@ -153,7 +153,7 @@ def test_a_link_in_the_place_of_the_folder_is_not_followed(tmp_path):
 
 
 def test_a_killed_measurement_is_cleaned_up_by_the_next(tmp_path):
-    code = "import sys; from nodetune.measurements import disk_files, report; disk_files.measure({'dir': sys.argv[1], 'count': 10**6, 'seconds': 600}, report.Report('x', 1))"
+    code = "import sys; from nodetune.measurements import disk_files; from nodetune.measurements.host import report; disk_files.measure({'dir': sys.argv[1], 'count': 10**6, 'seconds': 600}, report.Report('x', 1))"
     running = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.DEVNULL)
     end = time.monotonic() + 60
     while not list(Path(tmp_path).glob(".nodetune-files-*/3")) and time.monotonic() < end:

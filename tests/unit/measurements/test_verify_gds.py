@@ -5,8 +5,9 @@ import os
 
 import pytest
 
-from nodetune.measurements import disk, disk_files, disk_gds, tool
-from nodetune.measurements import report as reporting
+from nodetune.measurements import disk, disk_files, disk_gds
+from nodetune.measurements.host import external_tool
+from nodetune.measurements.host import report as reporting
 from nodetune.verify.suites import SuiteRequest
 
 # https://github.com/NVIDIA/gds-nvidia-fs/issues/78, gdsio of CUDA 13
@@ -51,8 +52,8 @@ def gdsio(tmp_path, monkeypatch):
         text = STAND_IN.format(seen=tmp_path / "seen", refused=REFUSED.strip(), line=LINE.strip(), status=status)
         program.write_text(text if status is not None else text.replace("= false ]", "= never ]"))
         program.chmod(0o755)
-        find = tool.find
-        monkeypatch.setattr(tool, "find", lambda name: str(program) if name == "gdsio" else find(name))
+        find = external_tool.find
+        monkeypatch.setattr(external_tool, "find", lambda name: str(program) if name == "gdsio" else find(name))
         return tmp_path / "seen"
 
     return put
@@ -101,7 +102,7 @@ def test_what_a_killed_one_left_is_removed(tmp_path):
 
 
 def test_without_gdsio_or_a_gpu_it_is_skipped(tmp_path, monkeypatch):
-    monkeypatch.setattr(tool, "find", lambda name: None)
+    monkeypatch.setattr(external_tool, "find", lambda name: None)
     monkeypatch.setattr(disk_gds, "PLACES", ())
     with pytest.raises(reporting.SkipError, match="gds-tools"):
         disk_gds.measure({"dir": str(tmp_path)}, None)

@@ -9,20 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from nodetune.measurements import (
-    cublaslt,
-    cuda,
-    gpu_busy,
-    gpu_copy,
-    gpu_kernels,
-    gpu_load,
-    gpu_p2p,
-    gpus,
-    libs,
-    products,
-    report,
-    roofline,
-)
+from nodetune.measurements import gpu_copy, gpu_load, gpu_p2p, roofline
+from nodetune.measurements.cuda import cublaslt, cuda_libraries, driver_api, gpu_busy, gpu_kernels, gpus, products
+from nodetune.measurements.host import report
 
 ROOT = Path(__file__).parents[3]
 SMALL = {
@@ -153,7 +142,8 @@ def test_energy_is_the_power_over_the_rate(libcuda):
     counts = "lambda seen, name, *_: int(time.monotonic() * 5e5) if name == gpu_energy.COUNTER else None"
     options = {**SMALL, "libcuda": libcuda, "library": libcuda, "seconds": 0.2, "repeats": 1}
     code = (
-        "import time\nfrom nodetune.measurements import gpu_busy, gpu_energy, gpus, report\n"
+        "import time\nfrom nodetune.measurements import gpu_energy\n"
+        "from nodetune.measurements.cuda import gpu_busy, gpus\nfrom nodetune.measurements.host import report\n"
         f"gpus.Seen.ask, gpu_busy.WINDOW_SECONDS = {counts}, 0.01\ngpu_energy.measure({options!r}, report.Report('gpu_energy', 1))\n"
     )
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
@@ -241,10 +231,12 @@ def test_a_gpu_that_fails_at_work_costs_the_others_nothing(run, name):
 
 def test_a_gpu_that_cannot_pin_memory_costs_others_nothing(libcuda):
     code = f"""
-from nodetune.measurements import cuda, cuda_gpu, gpu_copy, numa
+from nodetune.measurements import gpu_copy
+from nodetune.measurements.cuda import driver_api, driver_gpu
+from nodetune.measurements.host import numa
 def broken(size):
-    raise cuda.CudaError(214, "GPU0: CUDA_ERROR_ECC_UNCORRECTABLE")
-bad, good = cuda_gpu.devices(cuda.Driver({libcuda!r}))
+    raise driver_api.CudaError(214, "GPU0: CUDA_ERROR_ECC_UNCORRECTABLE")
+bad, good = driver_gpu.devices(driver_api.Driver({libcuda!r}))
 for gpu in (bad, good):
     gpu.open()
 bad.pinned = broken
@@ -395,13 +387,18 @@ def test_libraries_of_wheels_are_found_once(tmp_path, monkeypatch):
     (folder / "libcublasLt.so.12").touch()
     (tmp_path / "lib/python3.11").symlink_to(tmp_path / "lib/python3.12")
     monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))
-    found = libs.found(("libcublasLt.so.13", "libcublasLt.so.12"), cublaslt.WHEELS)
+    found = cuda_libraries.found(("libcublasLt.so.13", "libcublasLt.so.12"), cublaslt.WHEELS)
     assert found[:2] == ["libcublasLt.so.13", "libcublasLt.so.12"]
     assert [path for path in found if path.startswith(str(tmp_path))] == [str(folder / "libcublasLt.so.12")]
 
 
 def test_sizes_are_told_in_units_that_fit():
-    assert [cuda.in_words(size) for size in (8, 4096, 24 << 20, 150 << 30)] == ["8 bytes", "4 KiB", "24 MiB", "150 GiB"]
+    assert [driver_api.in_words(size) for size in (8, 4096, 24 << 20, 150 << 30)] == [
+        "8 bytes",
+        "4 KiB",
+        "24 MiB",
+        "150 GiB",
+    ]
 
 
 def test_the_pattern_differs_from_word_to_word_and_by_seed():

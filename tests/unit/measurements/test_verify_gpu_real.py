@@ -65,7 +65,8 @@ def run_spoilt(name, spoil, options=None):
     """The records of a measurement in which `spoil` (Python) has changed something first."""
     code = (
         "import ctypes, sys\n"
-        f"from nodetune.measurements import cuda, gpu_copy, gpu_kernels, gpu_load, gpus, products, report, {name}\n"
+        f"from nodetune.measurements import gpu_copy, gpu_load, {name}\n"
+        "from nodetune.measurements.cuda import driver_api, gpu_kernels, gpus, products\nfrom nodetune.measurements.host import report\n"
         f"{spoil}\n{name}.measure({options or {}!r}, report.Report({name!r}, 1))\n"
     )
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=180)
@@ -209,7 +210,7 @@ products.Product.check = spoilt
 def filled():
     """Another process that has taken nearly all of GPU0's memory."""
     code = (
-        "import time\nfrom nodetune.measurements import cuda, cuda_gpu\ngpu = cuda_gpu.devices(cuda.Driver())[0]\ngpu.open()\n"
+        "import time\nfrom nodetune.measurements.cuda import driver_api, driver_gpu\ngpu = driver_gpu.devices(driver_api.Driver())[0]\ngpu.open()\n"
         "gpu.allocate(gpu.free_memory()[0] - (24 << 20))\nprint('full', flush=True)\ntime.sleep(600)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from nodetune.measurements import clock, disk, jitter, memory, numa, tool
-from nodetune.measurements import report as reporting
+from nodetune.measurements import clock, disk, jitter, memory
+from nodetune.measurements.host import external_tool, numa
+from nodetune.measurements.host import report as reporting
 
 
 def measured(name, **options):
@@ -176,7 +177,7 @@ def test_the_load_is_gone_afterwards():
 def test_a_thread_and_its_memory_can_be_kept_on_each_node():
     code = """
 import ctypes, mmap, os
-from nodetune.measurements import numa
+from nodetune.measurements.host import numa
 for node, cpus in numa.nodes().items():
     numa.run_on(cpus)
     numa.allocate_on(node)
@@ -207,7 +208,7 @@ def test_a_pci_device_that_is_not_there_has_no_node():
 
 @pytest.fixture
 def fio():
-    path = tool.find("fio")
+    path = external_tool.find("fio")
     if path is None:
         pytest.skip("no fio on this machine: apt install fio (CI does)")
     return path
@@ -237,7 +238,7 @@ def test_what_fio_counts_is_told_in_the_units_of_the_records(tmp_path, monkeypat
     program = tmp_path / "fio"
     program.write_text(STAND_IN_FIO)
     program.chmod(0o755)
-    monkeypatch.setattr(tool, "need", lambda *_: str(program))
+    monkeypatch.setattr(external_tool, "need", lambda *_: str(program))
     with (tmp_path / "told").open("wb") as out:
         report = reporting.Report("disk", out.fileno())
         disk.measure({"dir": str(tmp_path), "size": disk.MIN_BYTES, "repeats": 1}, report)
@@ -358,7 +359,7 @@ def test_what_fio_complains_of_is_told(fio, tmp_path):
 def test_a_program_over_its_time_is_ended_with_a_word():
     start = time.monotonic()
     with pytest.raises(reporting.MeasurementError, match="sleep did not finish within 1 s"):
-        tool.run([shutil.which("sleep"), "300"], 1)
+        external_tool.run([shutil.which("sleep"), "300"], 1)
     assert time.monotonic() - start < 100
 
 
@@ -374,13 +375,13 @@ def test_a_program_over_its_time_is_ended_with_a_word():
 )
 def test_what_goes_wrong_with_a_program_is_said_in_one_line(shell, says):
     with pytest.raises(reporting.MeasurementError, match=says):
-        tool.run(["/bin/sh", "-c", shell], 5)
+        external_tool.run(["/bin/sh", "-c", shell], 5)
 
 
 def test_a_program_that_cannot_be_run_is_named(tmp_path):
     with pytest.raises(reporting.MeasurementError, match="missing cannot be run: No such file"):
-        tool.run([str(tmp_path / "missing")], 5)
+        external_tool.run([str(tmp_path / "missing")], 5)
 
 
 def test_output_and_status_of_a_program():
-    assert tool.run(["/bin/sh", "-c", "printf 'a\\377b'; exit 2"], 5, ok=(0, 2)) == "a\\xffb"
+    assert external_tool.run(["/bin/sh", "-c", "printf 'a\\377b'; exit 2"], 5, ok=(0, 2)) == "a\\xffb"

@@ -8,8 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from nodetune.measurements import nccl, nccl_api, nccl_log, nccl_ops, nccl_rank, nccl_results, nccl_sizes, nccl_tests
-from nodetune.measurements.report import MeasurementError, SkipError
+from nodetune.measurements import nccl
+from nodetune.measurements.host.report import MeasurementError, SkipError
+from nodetune.measurements.nccl_support import (
+    nccl_api,
+    nccl_cases,
+    nccl_log,
+    nccl_ops,
+    nccl_rank,
+    nccl_results,
+    nccl_run,
+    nccl_sizes,
+    nccl_tests,
+)
 
 RECORDINGS = Path(__file__).parents[2] / "data" / "recordings" / "nccl"
 TABLES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall")
@@ -162,13 +173,13 @@ def test_a_tile_is_one_period_of_words_in_either_type():
 
 
 def test_cases_cover_each_collective_size_and_place():
-    asked = nccl.checked({"collectives": ["all_reduce", "alltoall"], "sizes": [1 << 20]})
-    cases = [(case["name"], case["in_place"]) for case in nccl.planned(asked, 8)]
+    asked = nccl_cases.checked({"collectives": ["all_reduce", "alltoall"], "sizes": [1 << 20]})
+    cases = [(case["name"], case["in_place"]) for case in nccl_cases.planned(asked, 8)]
     assert cases == [("all_reduce", False), ("all_reduce", True), ("alltoall", False)]
 
 
 def test_the_largest_sizes_of_all_collectives_come_last():
-    cases = list(nccl.planned(nccl.checked({"sizes": [4 << 30, 1 << 20]}), 8))
+    cases = list(nccl_cases.planned(nccl_cases.checked({"sizes": [4 << 30, 1 << 20]}), 8))
     assert [case["size"] for case in cases] == [1 << 20] * 8 + [4 << 30] * 8
 
 
@@ -211,12 +222,12 @@ def test_the_gpu_with_the_least_memory_decides():
 )
 def test_an_option_that_makes_no_sense_is_named(options, said):
     with pytest.raises(MeasurementError, match=said):
-        nccl.checked(options)
+        nccl_cases.checked(options, nccl.SIZES)
 
 
 def test_a_gpu_that_is_not_there_is_named():
     with pytest.raises(MeasurementError, match="GPU5 not found: there are GPU0, GPU1"):
-        nccl.chosen_gpus([0, 5], ["GPU0", "GPU1"])
+        nccl_run.chosen_gpus([0, 5], ["GPU0", "GPU1"])
 
 
 @pytest.mark.parametrize(
@@ -229,7 +240,7 @@ def test_a_gpu_that_is_not_there_is_named():
     ],
 )
 def test_the_subject_says_which_gpus(chosen, places, text):
-    assert nccl.subject(chosen, ["GPU0", "GPU1"], places) == text
+    assert nccl_run.subject(chosen, ["GPU0", "GPU1"], places) == text
 
 
 @pytest.mark.parametrize(("number", "text"), [(22809, "2.28.9"), (22203, "2.22.3"), (2708, "2.7.8"), (21805, "2.18.5")])
@@ -458,7 +469,7 @@ def by_program(tmp_path, **options):
         **options,
     }
     heard = Heard()
-    nccl_tests.run(nccl.checked(options), options, heard)
+    nccl_tests.run(nccl_cases.checked(options, nccl.SIZES), options, heard)
     return heard
 
 
@@ -537,7 +548,7 @@ def test_several_hosts_are_not_measured_with_nccl_tests(tmp_path):
     heard = Heard()
     heard.hosts = ["a", "b"]
     with pytest.raises(SkipError, match="need MPI"):
-        nccl_tests.run(nccl.checked({}), {"nccl_tests": str(tmp_path)}, heard)
+        nccl_tests.run(nccl_cases.checked({}, nccl.SIZES), {"nccl_tests": str(tmp_path)}, heard)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ import subprocess
 
 import pytest
 
-from nodetune.measurements import libs, nccl_api
-from nodetune.measurements.report import MeasurementError
+from nodetune.measurements.cuda import cuda_libraries
+from nodetune.measurements.host.report import MeasurementError
+from nodetune.measurements.nccl_support import nccl_api
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="another user loads it with no more rights than its own")
 
@@ -57,5 +58,5 @@ def test_the_linkers_folders_are_looked_at_as_well(planted, monkeypatch):
     folder = planted[0]
     folder.chmod(0o777)
     monkeypatch.setenv("LD_LIBRARY_PATH", str(folder))
-    monkeypatch.setattr(libs, "LDCONFIG", ("/nowhere",))
-    assert f"anyone can write {folder}" in libs.distrust(nccl_api.LIBRARY)
+    monkeypatch.setattr(cuda_libraries, "LDCONFIG", ("/nowhere",))
+    assert f"anyone can write {folder}" in cuda_libraries.distrust(nccl_api.LIBRARY)

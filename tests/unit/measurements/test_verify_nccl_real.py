@@ -97,7 +97,7 @@ def test_all_collectives_come_out_right_and_over_nvlink_or_pcie(dtype):
 def test_data_that_a_rank_spoils_are_noticed():
     code = (
         "import sys; sys.path.insert(0, '.')\n"
-        "from nodetune.measurements import nccl_rank, __main__ as manually\n"
+        "from nodetune.measurements.nccl_support import nccl_rank\nfrom nodetune.measurements import __main__ as manually\n"
         "whole = nccl_rank.nccl_ops.brought\n"
         "def spoilt(name, size, ranks, rank, in_place):\n"
         "    offset, count, phase = whole(name, size, ranks, rank, in_place)\n"

@@ -6,8 +6,9 @@ import os
 
 import pytest
 
-from nodetune.measurements import nccl_communicators, nccl_config, nccl_settings
-from nodetune.measurements.report import MeasurementError
+from nodetune.measurements import nccl_settings
+from nodetune.measurements.host.report import MeasurementError
+from nodetune.measurements.nccl_support import nccl_communicators, nccl_config
 
 DEFAULT, CTAS, BUFFER, BOTH = (
     {},

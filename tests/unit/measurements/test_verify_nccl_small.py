@@ -2,8 +2,9 @@
 
 import pytest
 
-from nodetune.measurements import gemm, nccl, nccl_overlap, nccl_rank, nccl_results
-from nodetune.measurements.report import MeasurementError
+from nodetune.measurements import gemm, nccl_overlap
+from nodetune.measurements.host.report import MeasurementError
+from nodetune.measurements.nccl_support import nccl_cases, nccl_rank, nccl_results
 
 PATH = {
     "via": {"P2P/CUMEM": 2},
@@ -32,19 +33,19 @@ class Heard:
 
 
 def asked(**options):
-    return nccl.checked({"sizes": [64 << 20], "collectives": ["all_reduce"], **options})
+    return nccl_cases.checked({"sizes": [64 << 20], "collectives": ["all_reduce"], **options})
 
 
 def test_small_messages_come_first_out_of_place_only_if_asked():
-    assert not any(case.get("latency") for case in nccl.planned(asked(), 2))
-    cases = list(nccl.planned(asked(latency_sizes=[65536, 8]), 2))
+    assert not any(case.get("latency") for case in nccl_cases.planned(asked(), 2))
+    cases = list(nccl_cases.planned(asked(latency_sizes=[65536, 8]), 2))
     small = [(case["name"], case["size"], case["in_place"]) for case in cases if case.get("latency")]
     assert small == [("all_reduce", 8, False), ("all_reduce", 65536, False), ("alltoall", 65536, False)]
     assert [case.get("latency", False) for case in cases] == [True] * 3 + [False] * 2
 
 
 def test_an_alltoall_has_no_size_below_16_bytes_for_each_rank():
-    cases = list(nccl.planned(asked(latency_sizes=[64, 128], latency_collectives=["alltoall"]), 8))
+    cases = list(nccl_cases.planned(asked(latency_sizes=[64, 128], latency_collectives=["alltoall"]), 8))
     assert [case["size"] for case in cases if case.get("latency")] == [128]
 
 
@@ -90,7 +91,7 @@ def test_both_at_once_are_two_figures_with_what_each_does_alone():
     assert moved["about"]["alone"] == pytest.approx(300 * gb, abs=0.01)
     assert (computed["metric"], computed["unit"], computed["samples"]) == ("gemm_with_all_reduce", "TFLOP/s", [600.0])
     assert computed["about"]["alone"] == 700.0
-    assert computed["about"]["n"] == gemm.Plan({}).n
+    assert computed["about"]["n"] == gemm.Plan({}).shape.n
 
 
 def test_wrong_data_with_a_product_are_a_failure_and_no_figure():

@@ -13,8 +13,8 @@ import pytest
 
 from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
 from nodetune.hosts.target import Target
-from nodetune.measurements import nccl_team
-from nodetune.measurements.report import MeasurementError, SkipError
+from nodetune.measurements.host import process_team
+from nodetune.measurements.host.report import MeasurementError, SkipError
 from nodetune.remote import payload
 from nodetune.remote.live_pool import Ended
 from nodetune.verify import remote
@@ -25,7 +25,7 @@ LONG = 60.0
 
 def gone(pid):
     end = time.monotonic() + LONG
-    while nccl_team.state(pid) not in ("", "Z", "X"):
+    while process_team.state(pid) not in ("", "Z", "X"):
         if time.monotonic() > end:
             return False
         time.sleep(0.02)
@@ -35,7 +35,7 @@ def gone(pid):
 def says(*messages, then=lambda: None):
     def run(out, given):
         for kind, content in messages:
-            nccl_team.say(out, kind, content)
+            out.send(kind, content)
         then()
 
     return run
@@ -51,7 +51,7 @@ def listen(team, seconds=LONG):
 
 def test_members_messages_arrive_in_order_until_all_ended():
     runs = [("rank 0", says(("case", 1), ("case", 2))), ("rank 1", says(("case", 3)))]
-    with nccl_team.Team(runs) as team:
+    with process_team.Team(runs) as team:
         heard = listen(team)
     assert [content for number, kind, content in heard if (number, kind) == (0, "case")] == [1, 2]
     assert (1, "case", 3) in heard
@@ -59,16 +59,16 @@ def test_members_messages_arrive_in_order_until_all_ended():
 
 def test_a_member_reads_what_it_is_sent():
     def run(out, given):
-        nccl_team.say(out, "case", given.readline().decode().strip())
+        out.send("case", given.readline().decode().strip())
 
-    with nccl_team.Team([("rank 0", run)]) as team:
+    with process_team.Team([("rank 0", run)]) as team:
         team.members[0].send("c0ffee")
         assert (0, "case", "c0ffee") in listen(team)
 
 
 def test_a_dead_member_is_named_with_its_step():
     die = says(("step", "all_reduce of 1 GiB"), then=lambda: os.kill(os.getpid(), signal.SIGKILL))
-    with nccl_team.Team([("rank 0 on GPU0", says(then=wait)), ("rank 1 on GPU1", die)]) as team:
+    with process_team.Team([("rank 0 on GPU0", says(then=wait)), ("rank 1 on GPU1", die)]) as team:
         with pytest.raises(
             MeasurementError,
             match=r"rank 1 on GPU1 \(process \d+\) was killed \(SIGKILL\); it was at: all_reduce of 1 GiB",
@@ -86,7 +86,7 @@ def test_the_last_words_of_a_member_that_aborts_are_told():
         os.abort()
 
     with (
-        nccl_team.Team([("rank 0 on GPU0", says(("step", "all_reduce of 1 GiB"), then=aborts))]) as team,
+        process_team.Team([("rank 0 on GPU0", says(("step", "all_reduce of 1 GiB"), then=aborts))]) as team,
         pytest.raises(
             MeasurementError, match=r"was killed \(SIGABRT\): free\(\): invalid pointer; it was at: all_reduce"
         ),
@@ -98,7 +98,7 @@ def test_a_stopped_member_is_named_long_before_the_deadline():
     stop = says(("step", "ncclCommInitRank"), then=lambda: os.kill(os.getpid(), signal.SIGSTOP))
     start = time.monotonic()
     with (
-        nccl_team.Team([("rank 0 on GPU0", says(then=wait)), ("rank 1 on GPU1", stop)]) as team,
+        process_team.Team([("rank 0 on GPU0", says(then=wait)), ("rank 1 on GPU1", stop)]) as team,
         pytest.raises(
             MeasurementError, match=r"rank 1 on GPU1 \(process \d+\) is stopped; it was at: ncclCommInitRank"
         ),
@@ -119,7 +119,7 @@ def raise_fault(text, after=0.0):
 def test_a_complaint_is_told_as_it_was_made():
     run = says(("step", "allocating"), then=raise_fault("GPU3: out of memory"))
     with (
-        nccl_team.Team([("rank 3 on GPU3", run)]) as team,
+        process_team.Team([("rank 3 on GPU3", run)]) as team,
         pytest.raises(MeasurementError, match=r"^rank 3 on GPU3: GPU3: out of memory; it was at: allocating$"),
     ):
         listen(team)
@@ -133,7 +133,7 @@ def test_the_member_that_died_is_blamed_not_the_one_that_lost_it():
         os.kill(os.getpid(), signal.SIGKILL)
 
     with (
-        nccl_team.Team([("rank 0", complain), ("rank 1", says(("step", "all_reduce"), then=die))]) as team,
+        process_team.Team([("rank 0", complain), ("rank 1", says(("step", "all_reduce"), then=die))]) as team,
         pytest.raises(MeasurementError, match=r"^rank 1 \(process \d+\) was killed"),
     ):
         listen(team)
@@ -144,7 +144,7 @@ def test_messages_of_a_peer_come_before_their_effects():
         raise MeasurementError("gpu2: rank 9 on GPU1 was killed")
 
     with (
-        nccl_team.Team([("rank 0", says(then=raise_fault("NCCL: remote process exited")))], elsewhere) as team,
+        process_team.Team([("rank 0", says(then=raise_fault("NCCL: remote process exited")))], elsewhere) as team,
         pytest.raises(MeasurementError, match="^gpu2: rank 9"),
     ):
         listen(team)
@@ -154,7 +154,7 @@ def test_at_the_deadline_the_members_that_are_behind_are_named():
     ahead = says(("step", "loading"), ("step", "ncclCommInitRank"), then=wait)
     behind = says(("step", "loading"), then=wait)
     with (
-        nccl_team.Team([("rank 0", ahead), ("rank 1", behind)]) as team,
+        process_team.Team([("rank 0", ahead), ("rank 1", behind)]) as team,
         pytest.raises(MeasurementError, match=r"^not finished in time; rank 1 \(process \d+\) was at: loading$"),
     ):
         listen(team, 1.5)
@@ -164,13 +164,13 @@ def test_a_skip_ends_the_team_as_a_skip():
     def skip():
         raise SkipError("no libcuda here")
 
-    with nccl_team.Team([("", says(then=skip))]) as team, pytest.raises(SkipError, match="^no libcuda here$"):
+    with process_team.Team([("", says(then=skip))]) as team, pytest.raises(SkipError, match="^no libcuda here$"):
         listen(team)
 
 
 def test_an_error_in_our_own_code_says_where():
     with (
-        nccl_team.Team([("rank 0", says(then=lambda: 1 // 0))]) as team,
+        process_team.Team([("rank 0", says(then=lambda: 1 // 0))]) as team,
         pytest.raises(MeasurementError, match=r"rank 0: ZeroDivisionError.*test_verify_nccl_team.py:\d+"),
     ):
         listen(team)

@@ -15,8 +15,9 @@ import pytest
 
 from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
 from nodetune.hosts.target import Target
-from nodetune.measurements import pairs, rdma, tcp, tool
-from nodetune.measurements import report as reporting
+from nodetune.measurements import rdma, tcp
+from nodetune.measurements.host import external_tool, pairs
+from nodetune.measurements.host import report as reporting
 from nodetune.onhost import protocol
 from nodetune.remote import payload
 from nodetune.verify import remote
@@ -183,7 +184,7 @@ def measure(farm, monkeypatch):
 
 @pytest.fixture
 def iperf3():
-    if tool.find("iperf3") is None:
+    if external_tool.find("iperf3") is None:
         pytest.skip("no iperf3 on this machine: apt install iperf3 (CI does)")
 
 
@@ -355,20 +356,22 @@ def running(farm):
 def test_without_an_adapter_rdma_is_skipped_on_each_host(measure):
     if os.path.isdir(rdma.CLASS) and os.listdir(rdma.CLASS):
         pytest.skip("this machine has an RDMA adapter")
-    package = "no RDMA adapter" if tool.find("ib_write_bw") else "ib_write_bw is not installed: apt install perftest"
+    package = (
+        "no RDMA adapter" if external_tool.find("ib_write_bw") else "ib_write_bw is not installed: apt install perftest"
+    )
     assert measure("rdma", hosts=2)[""]["skip"].startswith(package)
 
 
 def test_one_host_alone_has_no_pair(measure):
-    package = "iperf3 is not installed" if tool.find("iperf3") is None else "two hosts are needed: select more"
+    package = "iperf3 is not installed" if external_tool.find("iperf3") is None else "two hosts are needed: select more"
     assert measure("tcp", hosts=1)[""]["skip"].startswith(package)
 
 
 MISSING = """
-from . import pairs, tool
+from nodetune.measurements.host import external_tool, pairs
 def measure(options, report):
     if report.hosts[report.self] == "h1":
-        tool.need("no-such-tool", "its-package")
+        external_tool.need("no-such-tool", "its-package")
     import contextlib
     @contextlib.contextmanager
     def serve():
@@ -426,7 +429,7 @@ def test_nothing_of_a_partner_becomes_an_option(tmp_path, monkeypatch):
     program = tmp_path / "iperf3"
     program.write_text(f'#!/bin/sh\necho "$@" >> {seen}\n')
     program.chmod(0o755)
-    monkeypatch.setattr(tool, "need", lambda *_: str(program))
+    monkeypatch.setattr(external_tool, "need", lambda *_: str(program))
     here, there = os.pipe()
     hostile = {"ways": [["127.0.0.1", 1]], "door": None, "ports": ["--logfile=/tmp/x"]}
     message = {"from": 0, "topic": "server 0 1", "data": hostile}

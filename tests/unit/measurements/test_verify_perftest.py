@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nodetune.measurements import numa, pairs, rdma, tool
-from nodetune.measurements import report as reporting
+from nodetune.measurements import rdma
+from nodetune.measurements.host import external_tool, numa, pairs
+from nodetune.measurements.host import report as reporting
 
 RECORDINGS = Path(__file__).parents[2] / "data" / "recordings/perftest"
 
@@ -54,11 +55,11 @@ def test_the_line_of_perftest_that_explains_it_is_quoted(printed, line):
 
 
 def test_perftest_itself_is_quoted_where_it_finds_no_adapter():
-    program = tool.find("ib_write_bw")
+    program = external_tool.find("ib_write_bw")
     if program is None:
         pytest.skip("no ib_write_bw on this machine: apt install perftest (CI does)")
     with pytest.raises(reporting.MeasurementError, match=r"ib_write_bw failed \(1\): \S") as told:
-        tool.run([program, "-d", "no_such_device", "127.0.0.1"], 20, telling=rdma.explained)
+        external_tool.run([program, "-d", "no_such_device", "127.0.0.1"], 20, telling=rdma.explained)
     assert not str(told.value).endswith("Unable to find the Infiniband/RoCE device")
 
 

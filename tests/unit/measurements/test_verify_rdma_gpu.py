@@ -11,8 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from nodetune.facts import machine
-from nodetune.measurements import numa, rdma, rdma_copy, rdma_gpu, tool
-from nodetune.measurements import report as reporting
+from nodetune.measurements import rdma, rdma_copy, rdma_gpu
+from nodetune.measurements.host import external_tool, numa
+from nodetune.measurements.host import report as reporting
 from nodetune.verify import hardware_limits
 from nodetune.verify.model import Figure
 from nodetune.verify.suites import SuiteRequest
@@ -115,7 +116,7 @@ def client(tmp_path, monkeypatch, text=STAND_IN, measure=rdma_gpu.measure, ports
     table.write_text(AROUND + recorded("soft-roce"))
     program.write_text(text.format(seen=seen, table=table))
     program.chmod(0o755)
-    monkeypatch.setattr(tool, "need", lambda *_: str(program))
+    monkeypatch.setattr(external_tool, "need", lambda *_: str(program))
     here, there = os.pipe()
     offered = {"ways": [["127.0.0.1", 1]], "door": None, "ports": ports}
     for number, topic in ((0, "server 0 1"), (1, "done 1")):

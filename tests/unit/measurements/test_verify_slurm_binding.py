@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from nodetune.measurements import report as reporting
 from nodetune.measurements import slurm_binding
+from nodetune.measurements.host import report as reporting
 
 
 def task(rate=5.0, late=-1.0, cpus=(0,)):
@@ -49,7 +49,7 @@ def test_a_task_copies_memory_and_tells_where_it_may_run():
 
 def test_what_srun_set_for_this_step_does_not_bind_the_next(monkeypatch):
     seen = []
-    monkeypatch.setattr(slurm_binding.tool, "run", lambda words, seconds: seen.append(words) or task())
+    monkeypatch.setattr(slurm_binding.external_tool, "run", lambda words, seconds: seen.append(words) or task())
     monkeypatch.delenv("SLURM_CONF", raising=False)
     for name in ("SLURM_JOB_ID", "SLURM_CPU_BIND", "SLURM_DISTRIBUTION", "SLURM_HOSTFILE", "SLURM_NTASKS"):
         monkeypatch.setenv(name, "7")

@@ -21,7 +21,7 @@ PROGRAMS = {
 
 
 def sources(folders):
-    return [path.read_text() for folder in folders for path in sorted((paths.PACKAGE / folder).glob("*.py"))]
+    return [path.read_text() for folder in folders for path in sorted((paths.PACKAGE / folder).rglob("*.py"))]
 
 
 def named(text):

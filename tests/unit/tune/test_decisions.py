@@ -8,8 +8,10 @@ import pytest
 
 from benchmarks.support.recorded_nccl import RecordedPair
 from benchmarks.tuning_errors import BEST, CASES, PARAMETERS, Simulated, gains, is_best, large_only, tuned
-from nodetune.tune import confirm, resolution, search, space, study
-from nodetune.tune.confirm import RUNS, judged
+from nodetune.statistics.distributions import half_width
+from nodetune.statistics.thresholds import MAX_PAIRS, TUNE_LEVEL
+from nodetune.tune import search, space, study
+from nodetune.tune.confirm import judged
 from nodetune.tune.model import DEFAULT, Case, Parameter, Trial
 
 A = (("A", 1),)
@@ -33,7 +35,7 @@ def test_a_gain_among_few_settings_is_found_although_small_messages_are_noisy(ch
 def test_no_tuning_takes_more_trials_than_it_is_expected_to(few):
     made = [Simulated(random.Random(seed), gains(0.03), parameters=few) for seed in range(8)]
     most = max(len(study.tune(each, 1e6).trials) for each in made)
-    bound = search.expected(made[0]) + 2 * study.FINALISTS * RUNS
+    bound = search.expected(made[0]) + 2 * study.FINALISTS * MAX_PAIRS
     assert most <= bound <= 6 * most
 
 
@@ -78,7 +80,7 @@ def noisy(gain, noise, seed):
     def side(fast, slow):
         return [
             Trial(DEFAULT, {"rate": fast * dice.gauss(1, 0.003), case.id: slow * dice.gauss(1, noise)})
-            for _ in range(RUNS)
+            for _ in range(MAX_PAIRS)
         ]
 
     return judged(A, (Case("rate", "GB/s"), case), side(100, 10), side(105, 10 / (1 + gain)))
@@ -98,7 +100,7 @@ def test_a_case_may_lose_what_it_allows():
     cases = (Case("energy", "J", better="lower"), Case("rate", "TFLOP/s", objective=False, most_loss=0.03))
 
     def side(joules, rate):
-        return [Trial(DEFAULT, {"energy": joules + 0.001 * n, "rate": rate + 0.01 * (n % 3)}) for n in range(RUNS)]
+        return [Trial(DEFAULT, {"energy": joules + 0.001 * n, "rate": rate + 0.01 * (n % 3)}) for n in range(MAX_PAIRS)]
 
     assert judged(A, cases, side(1, 700), side(0.8, 685)).refused == ""
     assert judged(A, cases, side(1, 700), side(0.8, 670)).refused == "rate is 4.3 % worse"
@@ -130,9 +132,9 @@ def test_a_gain_that_no_time_is_left_to_confirm_is_not_nothing():
 
 def test_the_resolution_is_that_of_students_t():
     gains = [0.01, 0.02, 0.03]
-    assert resolution.half_width([gains], 3) == float("inf"), "two degrees of freedom"
-    assert resolution.half_width([[*gains, 0.02]], 4) == pytest.approx(5.841 * (2e-4 / 3 / 4) ** 0.5, rel=0.04)
-    assert resolution.half_width([gains, [0.5]] * 3, 1) == pytest.approx(3.707 * 1e-4**0.5, rel=0.01)
+    assert half_width([gains], 3) == float("inf"), "two degrees of freedom"
+    assert half_width([[*gains, 0.02]], 4) == pytest.approx(5.841 * (2e-4 / 3 / 4) ** 0.5, rel=0.04)
+    assert half_width([gains, [0.5]] * 3, 1) == pytest.approx(3.707 * 1e-4**0.5, rel=0.01)
 
 
 def test_a_second_best_that_no_time_is_left_for_is_no_nothing_better():
@@ -222,5 +224,5 @@ def test_the_widest_values_that_count_are_no_error():
 
 def test_ten_runs_a_side_can_show_a_gain_at_the_level_of_acceptance():
     case = CASES[0]
-    before, after = ([Trial(DEFAULT, {case.id: value + n / 100}) for n in range(RUNS)] for value in (100, 103))
-    assert judged(A, (case,), before, after).p < confirm.LEVEL / 100
+    before, after = ([Trial(DEFAULT, {case.id: value + n / 100}) for n in range(MAX_PAIRS)] for value in (100, 103))
+    assert judged(A, (case,), before, after).p < TUNE_LEVEL / 100

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodetune.api.model import Unread
+from nodetune.statistics.thresholds import LOOKS
 from nodetune.tune import confirm, document, study
 from nodetune.tune.benches.nccl_cases import APPLIED, NcclRequest, values
 from nodetune.tune.headline import headline
@@ -355,9 +356,7 @@ def test_cases_that_are_only_shown_delay_no_decision(host):
     jitter = random.Random(8)
     host.call = lambda name, size, env: 20.0 * jitter.gauss(1.0, 0.2)
     outcome = study.tune(host.bench(), 1e6)
-    assert [len(each.before) for each in outcome.confirmations[0].cases] == [confirm.LOOKS[0][0]] * len(
-        host.bench().cases
-    )
+    assert [len(each.before) for each in outcome.confirmations[0].cases] == [LOOKS[0][0]] * len(host.bench().cases)
 
 
 def test_only_what_decides_is_measured_again(host):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nodetune.measurements import nccl_plugin
-from nodetune.measurements.report import MeasurementError
+from nodetune.measurements.host.report import MeasurementError
+from nodetune.measurements.nccl_support import nccl_plugin
 from nodetune.tune.benches import nccl_tuner
 from nodetune.tune.benches.nccl_space import Survey
 

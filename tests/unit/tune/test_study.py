@@ -9,8 +9,9 @@ from typing import ClassVar
 import pytest
 
 from benchmarks.tuning_errors import BEST, CASES, Simulated, gains, is_best, tuned
+from nodetune.statistics.thresholds import LOOKS, MAX_PAIRS, MORE_PAIRS
 from nodetune.tune import space, study
-from nodetune.tune.confirm import LOOKS, MORE, RUNS, judged
+from nodetune.tune.confirm import judged
 from nodetune.tune.journal import Journal, JournalError
 from nodetune.tune.model import DEFAULT, BenchError, Case, Parameter, Trial
 
@@ -104,7 +105,7 @@ def test_only_what_may_refuse_by_chance_is_measured_longer():
     assert outcome.accepted
     assert Unlucky.asked[-1] == ("all_reduce 1 MiB",)
     counts = {each.case.id: len(each.before) for each in outcome.confirmations[0].cases}
-    assert (counts["all_reduce 1 MiB"], counts["all_reduce 1 GiB"]) == (RUNS + MORE, RUNS)
+    assert (counts["all_reduce 1 MiB"], counts["all_reduce 1 GiB"]) == (MAX_PAIRS + MORE_PAIRS, MAX_PAIRS)
 
 
 def test_a_gain_that_cannot_be_large_enough_is_not_confirmed():
@@ -219,7 +220,7 @@ def sides(gain, cases=CASES[:1]):
     def side(factor, number):
         return Trial(DEFAULT, {case.id: 100 * factor * (1 + 0.001 * (number % 3)) for case in cases})
 
-    return [side(1, number) for number in range(RUNS)], [side(1 + gain, number) for number in range(RUNS)]
+    return [side(1, number) for number in range(MAX_PAIRS)], [side(1 + gain, number) for number in range(MAX_PAIRS)]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,11 @@ def test_a_measurement_states_scope_order_and_tolerance(name):
     assert (each.all_pairs_seconds is not None) == (each.scope == "pair"), f"{name}.py: ALL_PAIRS_SECONDS is for pairs"
 
 
+def test_each_file_directly_in_the_folder_is_a_measurement_named_after_it():
+    files = {path.stem for path in payload.MEASUREMENTS.glob("*.py")}
+    assert files - {"__init__", "__main__", "main"} == set(catalogue.measurements())
+
+
 FIRST = ("memory", "jitter", "clock", "gpu_latency", "gpu_copy", "gpu_memory", "gpu_p2p", "gemm", "gpu_load", "nccl")
 
 
@@ -57,7 +62,7 @@ def measure(options, report):
 
 @pytest.fixture
 def planted(tmp_path, monkeypatch):
-    for name in ("gpu_memory", "gpu_p2p", "gpus"):
+    for name in ("gpu_memory", "gpu_p2p", "main"):
         (tmp_path / f"{name}.py").write_bytes((payload.MEASUREMENTS / f"{name}.py").read_bytes())
     monkeypatch.setattr(payload, "MEASUREMENTS", tmp_path)
     return tmp_path

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nodetune.foundation import rank_statistics
+from nodetune.statistics import rank_tests
 from nodetune.verify import compare
 from nodetune.verify.compare import BETTER, LEVEL, MIN_RUNS, SAME, UNSURE, WORSE
 from nodetune.verify.model import Figure
@@ -35,14 +35,14 @@ def test_the_orders_are_counted_as_they_are(first, second):
     for ours in itertools.combinations(range(first + second), first):
         others = [place for place in range(first + second) if place not in ours]
         counts[sum(one > other for one in ours for other in others)] += 1
-    assert rank_statistics._orders(first, second) == tuple(counts)
+    assert rank_tests._orders(first, second) == tuple(counts)
 
 
 def test_the_interval_is_the_one_of_the_exact_test():
     """Every shift inside is one that the two-sided test does not refuse, every shift outside one that it does."""
     before, after = [1.0, 2.1, 3.3, 4.2, 5.9, 6.4], [2.05, 3.41, 4.44, 5.77, 7.2, 8.31]
-    _, low, high = rank_statistics.shift(before, after, compare.LEVEL)
-    counts = rank_statistics._orders(6, 6)
+    _, low, high = rank_tests.shift(before, after, compare.LEVEL)
+    counts = rank_tests._orders(6, 6)
 
     def refused(shift):
         u = sum(late - shift > early for early in before for late in after)
@@ -55,8 +55,8 @@ def test_the_interval_is_the_one_of_the_exact_test():
 
 
 def test_with_fewer_runs_the_test_could_never_say_anything():
-    assert rank_statistics.shift([1.0] * (MIN_RUNS - 1), [2.0] * (MIN_RUNS - 1), compare.LEVEL) is None
-    assert rank_statistics.shift([1.0] * MIN_RUNS, [2.0] * MIN_RUNS, compare.LEVEL) is not None
+    assert rank_tests.shift([1.0] * (MIN_RUNS - 1), [2.0] * (MIN_RUNS - 1), compare.LEVEL) is None
+    assert rank_tests.shift([1.0] * MIN_RUNS, [2.0] * MIN_RUNS, compare.LEVEL) is not None
     assert changed([100.0] * 4, [50.0] * 9).status == UNSURE
 
 
@@ -87,7 +87,7 @@ def test_no_more_alarms_without_a_change_than_the_level_allows():
     source, alarms = random.Random(1), 0
     for _ in range(2000):
         runs = [source.lognormvariate(0, 0.05) for _ in range(12)]
-        _, low, high = rank_statistics.shift(runs[:6], runs[6:], compare.LEVEL)
+        _, low, high = rank_tests.shift(runs[:6], runs[6:], compare.LEVEL)
         alarms += low > 0 or high < 0
     assert alarms <= 2000 * LEVEL * 1.5
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodetune import data
-from nodetune.measurements import nccl, nccl_sizes, nccl_tests
+from nodetune.measurements.nccl_support import nccl_ops, nccl_sizes, nccl_tests
 from nodetune.verify import figures, reference
 from nodetune.verify.evaluate import judge
 from nodetune.verify.model import PASS, SHORT, UNKNOWN
@@ -125,7 +125,7 @@ def of_nccl_tests():
         text = (RECORDINGS / "nccl" / f"nccl-tests-{name}.txt").read_text()
         for (size, in_place), seconds, _ in nccl_tests.read("", text, name):
             if size >= 512 << 20:
-                busbw = nccl.nccl_ops.bandwidths(name, size, seconds, 8)[1]
+                busbw = nccl_ops.bandwidths(name, size, seconds, 8)[1]
                 about = {**records.NCCL, "size": size, "in_place": in_place}
                 yield records.record("nccl", name, "8 GPUs", busbw, **about)
 

@@ -8,10 +8,10 @@ import pytest
 
 from benchmarks.find_slow import outcome, planted
 from benchmarks.support.slow_fleet import Loss, SlowFleet, on_rails, searched
+from nodetune.statistics.likelihood import BAD, Chances, evidence, level, spread
 from nodetune.verify.find_slow import schedule
 from nodetune.verify.find_slow.classify import classify
 from nodetune.verify.find_slow.end_analysis import EndAnalysis, threshold
-from nodetune.verify.find_slow.likelihood import BAD, Chances, evidence, level, spread
 from nodetune.verify.find_slow.model import (
     GPU,
     HANG,

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from nodetune.facts import machine
-from nodetune.verify import baseline, figures, findings, hardware_limits, peers
+from nodetune.statistics import outliers
+from nodetune.verify import baseline, figures, findings, hardware_limits
 from nodetune.verify.diagnosis import command, named
 from nodetune.verify.evaluate import again, judge
 from nodetune.verify.model import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Unmeasured, Verdict
@@ -105,7 +106,7 @@ def test_of_two_or_three_the_one_far_below_the_best_stands_apart():
 
 
 def test_one_gpu_alone_has_no_peers():
-    assert peers.among(gpus(54.0), 0.05) is None
+    assert outliers.among([54.0], 0.05, 1) is None
 
 
 def test_a_host_with_all_gpus_slow_stands_apart_from_peers():

@@ -24,7 +24,7 @@ def measure(options, report):
 """
 FAILS = """
 import os, time
-from . import report as reporting
+from nodetune.measurements.host import report as reporting
 def measure(options, report):
     if report.hosts[report.self] == "b":
         {body}

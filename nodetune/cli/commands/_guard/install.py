@@ -36,8 +36,9 @@ from nodetune.report.text import guard
 @click.option("--dry-run", is_flag=True, help="Show every change; change nothing.")
 @change_options.agree
 @change_options.runs_folder
+@cli_options.history
 @verbosity.progress_option
-def command(request: InstallRequest, dry_run: bool, yes: bool) -> int:
+def command(request: InstallRequest, history: str, dry_run: bool, yes: bool) -> int:
     """Install or upgrade the guard on nodes.
 
     \b
@@ -62,4 +63,5 @@ def command(request: InstallRequest, dry_run: bool, yes: bool) -> int:
     report = install.carry_out(request, prepared, Terminal())
     guard.print_installed(sys.stdout, prepared, report)
     _apply.print_way_back(sys.stdout, report.run_id, request.runs_folder)
+    _apply.keep_run(history, report.run_id, request.runs_folder)
     return report.code

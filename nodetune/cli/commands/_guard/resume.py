@@ -16,6 +16,7 @@ from nodetune.foundation.exit_codes import OK
 from nodetune.guard.deploy import document, resume
 from nodetune.guard.deploy.request import ResumeRequest
 from nodetune.guard.deploy.resume import MAY, Fate
+from nodetune.history import keeping
 from nodetune.report.text import guard
 
 
@@ -25,9 +26,10 @@ from nodetune.report.text import guard
 @cli_options.judging
 @click.option("--dry-run", is_flag=True, help="Show which nodes would be resumed; change nothing.")
 @change_options.agree
+@cli_options.history
 @cli_options.printed_format
 @verbosity.progress_option
-def command(request: ResumeRequest, dry_run: bool, yes: bool, output_format: str) -> int:
+def command(request: ResumeRequest, history: str, dry_run: bool, yes: bool, output_format: str) -> int:
     """Resume drained nodes that pass their checks again.
 
     \b
@@ -50,6 +52,8 @@ def command(request: ResumeRequest, dry_run: bool, yes: bool, output_format: str
         found.append(fate)
         if output_format == "text":
             guard.print_fate(sys.stdout, fate, words)
+    if not dry_run and history:
+        keeping.keep(history, Terminal(), actions=resume.actions(found))
     if output_format == "json":
         click.echo(document.resume(found, dry_run), nl=False)
     elif not found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 
@@ -10,18 +11,21 @@ import click
 
 from nodetune.cli import host_options, last_results, proposed_options, requests
 from nodetune.cli import options as cli_options
+from nodetune.cli.terminal import Terminal
 from nodetune.foundation.exit_codes import INCOMPLETE, OK
-from nodetune.guard.deploy import document, status
+from nodetune.guard.deploy import conclude, document, status
 from nodetune.guard.deploy.request import StatusRequest
 from nodetune.guard.deploy.status import Status
+from nodetune.history import keeping
 from nodetune.report.text import guard
 
 
 @requests.command("status", StatusRequest)
 @click.argument("nodes", nargs=-1)
 @host_options.slurm_nodes
+@cli_options.history
 @cli_options.printed_format
-def command(request: StatusRequest, output_format: str) -> int:
+def command(request: StatusRequest, history: str, output_format: str) -> int:
     """Show guard mode, last run and drains of nodes.
 
     \b
@@ -36,6 +40,9 @@ def command(request: StatusRequest, output_format: str) -> int:
         click.echo(document.status(found), nl=False)
     else:
         guard.print_status(sys.stdout, found, asked)
+    if history:
+        known = conclude.concluded(found, int(time.time()))
+        keeping.keep(history, Terminal(), concluded=known, actions=conclude.actions(found))
     if not request.nodes:
         _record(asked, found)
     return OK if all(each.guard for each in found) else INCOMPLETE

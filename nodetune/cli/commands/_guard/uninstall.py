@@ -21,8 +21,9 @@ from nodetune.report.text import guard
 @click.option("--dry-run", is_flag=True, help="Show every change; change nothing.")
 @change_options.agree
 @change_options.runs_folder
+@cli_options.history
 @verbosity.progress_option
-def command(request: UninstallRequest, dry_run: bool, yes: bool) -> int:
+def command(request: UninstallRequest, history: str, dry_run: bool, yes: bool) -> int:
     """Remove the guard from nodes.
 
     Restores slurm.conf, then removes policy and programs. Programs stay where the running Slurm still calls them:
@@ -47,4 +48,5 @@ def command(request: UninstallRequest, dry_run: bool, yes: bool) -> int:
     report = uninstall.carry_out(request, hosts, Terminal())
     guard.print_changes(sys.stdout, report)
     _apply.print_way_back(sys.stdout, report.run_id, request.runs_folder)
+    _apply.keep_run(history, report.run_id, request.runs_folder)
     return report.code

@@ -1,0 +1,1 @@
+"""CUDA for the measurements: the driver API, libraries, GPUs, kernels and products."""

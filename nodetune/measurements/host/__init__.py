@@ -1,0 +1,1 @@
+"""The host for the measurements: reports, processes, CPUs, other programs, temporary settings, and the load of others."""

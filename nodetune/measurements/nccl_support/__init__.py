@@ -1,0 +1,1 @@
+"""NCCL for the measurements: its API, configuration and log, ranks, collectives and results."""
