@@ -25,6 +25,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]  # mkdocs loads this file by its path
 
 import covered  # noqa: E402
+import facts_page  # noqa: E402
 import figures_page  # noqa: E402
 import man_page  # noqa: E402
 import measurements_page  # noqa: E402
@@ -68,6 +69,7 @@ def pages() -> dict[str, str]:
         + "\n".join(
             f"## {path}\n\n```\n{text}\n```\n" for path, text in man_page.helps(cli_main.group, "nodetune", 100)
         ),
+        "facts.md": facts_page.page(),
         "measurements.md": measurements_page.page(),
         "nodetune.1": man_page.page(),
         "project/benchmarks.md": BENCHMARKS + benchmark_figures.table(),

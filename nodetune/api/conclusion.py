@@ -13,7 +13,19 @@ from typing import Any
 from nodetune.api.device import Device
 from nodetune.api.model import SEVERITIES
 
-SOURCES = ("reach", "audit", "verify", "find-slow", "late-ranks", "ras", "watch", "trend", "guard", "readmit")
+SOURCES = (
+    "reach",
+    "audit",
+    "verify",
+    "find-slow",
+    "late-ranks",
+    "ras",
+    "watch",
+    "trend",
+    "episodes",
+    "guard",
+    "readmit",
+)
 """What concludes. reach: whether a host could be reached at all, which every command on hosts says."""
 
 OPEN, UNKNOWN, WAIVED, ACCEPTED = STATES = ("open", "unknown", "waived", "accepted")
@@ -52,8 +64,8 @@ class Group:
 class Conclusion:
     """One fault of one host or device (or of a path, which has two hosts), as one source sees it.
 
-    `fault` is an id of the table of faults. `about` tells faults of one kind on one device apart: the figure, the
-    collective. `chance`: that a measured conclusion is wrong; `alternatives`: what else may explain a suspected one.
+    `fault` is an id of the table of faults. `about` is the figure or the collective, where a device may have several faults
+    of one kind. `chance`: that a measured conclusion is wrong; `alternatives`: what else may explain a suspected one.
     `explained_by`: the fault that also reports this one. `at`: Unix time of what was judged. `reason`: why it is unknown or waived.
     """
 
@@ -132,7 +144,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Examination:
-    """What a source looked at on one host, at `at` (Unix time), by which edition of nodetune. Without `host`: on the fleet.
+    """One look of a source at a host, at `at` (Unix time), by an edition of nodetune. Without `host`: at the fleet.
 
     `unjudged`: fault → why it could not be judged. `devices`: devices that were there, by which an exchanged part is seen.
     """
@@ -165,7 +177,7 @@ class Examination:
 
 @dataclass(frozen=True)
 class Action:
-    """What was done to a host or a device: `by` names the user or the program, `run` the run, `reason` why."""
+    """Something that was done to a host or a device: `by` names the user or the program, `run` the run, `reason` why."""
 
     kind: str
     host: str
@@ -178,7 +190,7 @@ class Action:
 
 @dataclass(frozen=True)
 class Examined:
-    """What one source concludes about hosts, and what it looked at: the part of each document that others take."""
+    """The conclusions and examinations of one source: the part of each document that others take."""
 
     conclusions: tuple[Conclusion, ...] = ()
     examinations: tuple[Examination, ...] = ()

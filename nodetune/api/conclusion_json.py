@@ -73,7 +73,7 @@ def from_data(told: Mapping[str, Any]) -> Conclusion:
         raise TypeError("not a conclusion")
     for value, words in ((made.severity, SEVERITIES), (made.state, STATES), (made.sure, SURE), (made.who, WHO)):
         if value not in words:
-            raise ValueError(f"{value} is none of {', '.join(words)}")
+            raise ValueError(f"{value} is not one of {', '.join(words)}")
     return made
 
 

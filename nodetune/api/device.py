@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 KINDS = ("gpu", "nic", "port", "drive", "link", "cpu")
-"""Kinds of devices. link: what joins the ends in its name, such as a path between two hosts. Empty: not known."""
+"""Kinds of devices. link: what joins the ends in its name, such as a path between two hosts. Empty: unknown."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Device:
 
     @property
     def part(self) -> str:
-        """Return what tells this part from one that replaces it: its serial number, else its UUID; empty if unknown."""
+        """Return the serial number, else the UUID: a part that replaces this one has another. Empty if unknown."""
         return self.serial or self.uuid
 
     @property

@@ -1,4 +1,4 @@
-"""The table of faults that are no checks: what each means, how bad it is, who acts, and what closes it.
+"""The table of faults other than checks: what each means, how bad it is, who acts, and what closes it.
 
 A check and a comparison of a fleet are faults with their own id, severity and remedy: see nodetune/checks. A source that
 concludes what neither has is refused by a test.
@@ -71,15 +71,15 @@ TABLE = (
     Fault("node-held-by-guard", "guard", "critical", REPAIR, "The guard's last run on a node found a fault that gates", "a run of the guard that passes"),
     Fault("guard-inconclusive", "guard", "medium", HAND, "The guard's last run on a node could not judge it", "a run of the guard that passes or fails"),
     Fault("part-gone", "readmit", "critical", REPAIR, "A part that the host had is gone", "an inventory with it, or with one in its place"),
-    Fault("fault-survives-reboots", "trend", "high", REPAIR, "Two reboots did not cure a fault: it is hardware", "what closes the fault itself"),
-    Fault("host-often-broken", "trend", "medium", REPAIR, "A host or part has more episodes than its model explains", "90 days at the rate of its model"),
+    Fault("fault-survives-reboots", "episodes", "high", REPAIR, "Two reboots did not cure a fault: it is hardware", "what closes the fault itself"),
+    Fault("host-often-broken", "episodes", "medium", REPAIR, "A host or part has more episodes than its model explains", "90 days at the rate of its model"),
 )  # fmt: skip
 
 _BY_ID = {fault.id: fault for fault in TABLE}
 
 
 def row(fault: str) -> Fault:
-    """Return the row of a fault that is no check. Raise KeyError."""
+    """Return the row of a fault of this table. Raise KeyError."""
     return _BY_ID[fault]
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 AUDIT_SCHEMA = "nodetune.audit/1"
 CONCLUDED = ',\n "conclusions": [\n'
-"""What comes before the conclusions, after all else that a document has of hosts."""
+"""The text before the conclusions, which follow everything else about hosts."""
 
 WORDS = ("check", "status", "severity", "title", "observed", "wanted", "reason")
 """The texts of every finding."""

@@ -146,11 +146,6 @@ class Selection:
         return self.collector or fleet.FleetComparison(() if self.select else None)
 
 
-def names_cohorts(by: str) -> bool:
-    """Return whether a word can say how hosts are grouped: one of WAYS, or the name of a fact."""
-    return by in fleet_comparisons.WAYS or "." in by
-
-
 def comparing(selection: Selection, by: str = fleet_comparisons.GPU, reference: str | None = None) -> Selection:
     """Return the selection for hosts that are also compared with each other.
 
@@ -158,7 +153,7 @@ def comparing(selection: Selection, by: str = fleet_comparisons.GPU, reference: 
     majority. Raise FileError or document.FactsError.
     """
     known = derived.exists(by) if derived.is_derived(by) else (profile.PROBE / f"{by.partition('.')[0]}.py").is_file()
-    if not names_cohorts(by) or (by not in fleet_comparisons.WAYS and not known):
+    if by not in fleet_comparisons.WAYS and not ("." in by and known):
         near = text.near(by, selection.facts())
         hint = f": did you mean {' or '.join(near)}?" if near else " (nodetune facts prints them all)"
         raise FileError(

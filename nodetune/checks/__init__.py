@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -28,6 +27,5 @@ def load(check_id: str) -> Check:
     return replace(check, id=check_id, area=area, doc=module.__doc__ or "")
 
 
-def load_all(ids: Iterable[str] | None = None) -> list[Check]:
-    """Load all checks, or those with the given ids."""
-    return [load(each) for each in (catalogue() if ids is None else ids)]
+def load_all() -> list[Check]:
+    return [load(each) for each in catalogue()]

@@ -49,16 +49,12 @@ class Group(click.Group):
             args = [*args[1:], "--help"]
         return super().parse_args(ctx, args)
 
-    def names(self, ctx: click.Context) -> Sequence[str]:
-        """Return every name that a user may type."""
-        return self.list_commands(ctx)
-
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command. Raise click.UsageError with similar names."""
         word = args[0]
-        if not word.startswith("-") and word not in self.names(ctx):
+        if not word.startswith("-") and word not in self.list_commands(ctx):
             known = [self.meant[word]] if word in self.meant else []
             close = known or get_close_matches(word, self.list_commands(ctx), 2, NEAR) or self._below(ctx, word)
             hint = f"did you mean {' or '.join(close)}?" if close else f"list them with: {ctx.command_path} --help"
@@ -72,14 +68,11 @@ class Group(click.Group):
 
 
 class Folder(Group):
-    """A group whose commands are the files of a folder of this package: it imports one when it is used."""
+    """A group whose commands are the files of a package below this one: it imports one when it is used."""
 
+    package: ClassVar[str]
     headings: ClassVar[Mapping[str, Sequence[str]]] = {}
     """Headings of the help, and the commands below each. Others come last, under `Commands`."""
-
-    @property
-    def folder(self) -> str:
-        return f"commands/_{self.name}"
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return sorted(self._files())
@@ -97,12 +90,13 @@ class Folder(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        module = f"{__name__}.{self.folder.replace('/', '.')}.{cmd_name}"
-        command: click.Command = import_module(module).command
+        command: click.Command = import_module(f"{self.package}.{cmd_name}").command
         return command
 
     def _files(self) -> dict[str, Path]:
-        return {path.stem: path for path in (Path(__file__).parent / self.folder).glob("[a-z]*.py")}
+        return {
+            path.stem: path for path in (Path(__file__).parents[2] / self.package.replace(".", "/")).glob("[a-z]*.py")
+        }
 
     def _below(self, ctx: click.Context, word: str) -> list[str]:
         """Return the commands of groups here that have this name; import only the groups that may have one."""
@@ -110,10 +104,15 @@ class Folder(Group):
         likely = (
             self.get_command(ctx, name)
             for name, text in sources.items()
-            if "@click.group(" in text and (f'.command("{word}"' in text or "import Folder" in text)
+            if "@click.group(" in text and (f'.command("{word}"' in text or "import folder" in text)
         )
         groups = (each for each in likely if isinstance(each, click.Group) and word in each.list_commands(ctx))
         return sorted(f"{each.name} {word}" for each in groups)
+
+
+def folder(package: str) -> type[Folder]:
+    """Return the class of a group with the commands of this package."""
+    return type("Folder", (Folder,), {"package": package})
 
 
 class Command(click.Command):

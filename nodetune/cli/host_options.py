@@ -10,13 +10,9 @@ import click
 from click.core import ParameterSource
 
 from nodetune.audit.request import AuditRequest
-from nodetune.cli import deprecated, settings, verbosity
+from nodetune.cli import settings, verbosity
 from nodetune.cli.requests import F, complete, of, stack
 from nodetune.hosts.connection_options import MAX_FORKS, Cluster, ConnectionOptions, SessionOptions, Vault
-
-OLD_TRANSPORTS = {"ssh": "openssh"}
-"""Transports of the previous release: on command lines, and in records of runs."""
-
 
 SCHEDULERS = {
     "slurm": " slurm: srun; without -i, on all nodes of the allocation.",
@@ -28,7 +24,7 @@ def _transport(*schedulers: str) -> Callable[[F], F]:
     return click.option(
         "--transport",
         cls=settings.Setting,
-        type=deprecated.Choice(["auto", "paramiko", "openssh", *schedulers, "local"], was=OLD_TRANSPORTS),
+        type=click.Choice(["auto", "paramiko", "openssh", *schedulers, "local"]),
         default="auto",
         show_default=True,
         help="How to reach hosts. auto: paramiko, or OpenSSH if that lacks a feature."
@@ -146,7 +142,6 @@ _cluster = stack(
         for name, (metavar, told) in CLUSTER.items()
     )
 )
-_via = deprecated.alias("--via", "--transport", values={"ssh": None, "slurm": "slurm"})
 hosts = stack(_which(), _forks(), _reached, _transport())
 one_host = stack(_which("HOST, by its name"), _forks(), _reached, _transport())
 slurm_nodes = stack(_which("all nodes of Slurm, by their names"), _forks(), _reached, _transport())
@@ -155,8 +150,8 @@ hosts_of_run = stack(
     _which("the hosts of that run"), _forks(ANSIBLE_FORKS), _reached, _transport("kubernetes"), _cluster
 )
 changed_nodes = stack(_which(), _forks(ANSIBLE_FORKS), _reached, _transport("kubernetes"), _cluster)
-hosts_or_nodes = stack(_which(), _forks(), _reached, _transport("slurm"), _via)
-hosts_or_pods = stack(_which(), _forks(), _reached, _transport("slurm", "kubernetes"), _cluster, _via)
+hosts_or_nodes = stack(_which(), _forks(), _reached, _transport("slurm"))
+hosts_or_pods = stack(_which(), _forks(), _reached, _transport("slurm", "kubernetes"), _cluster)
 
 
 @dataclass(frozen=True)

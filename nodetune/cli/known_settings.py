@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from difflib import get_close_matches
-
-import click
-
 from nodetune.cli import change_options
 from nodetune.cli.host_options import hosts_or_pods
 from nodetune.cli.options import history, judging, notify
 from nodetune.cli.requests import stack
-from nodetune.cli.settings import VARIABLE, Setting
-from nodetune.foundation import text
+from nodetune.cli.settings import Setting
 from nodetune.remediation.request import ApplyRequest
-
-NEAR = 0.8
 
 
 @stack(
@@ -33,13 +25,3 @@ def _every() -> None:
 
 
 KNOWN = {each.key: each for each in getattr(_every, "__click_params__", ()) if isinstance(each, Setting)}
-
-
-def name_near(others: Iterable[str]) -> None:
-    """Name those of these variables of the environment that nearly are the variable of a setting."""
-    variables = {each.envvar for each in KNOWN.values()} | {VARIABLE}
-    names = {name.removeprefix("NODETUNE_"): name for name in variables}
-    for other in sorted(name for name in others if name not in variables):
-        near = get_close_matches(other.removeprefix("NODETUNE_"), names, 1, NEAR)
-        if near:
-            click.echo(f"nodetune: {text.plain(other, 60)} is not a setting: did you mean {names[near[0]]}?", err=True)

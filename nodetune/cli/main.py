@@ -14,7 +14,7 @@ from typing import ClassVar
 import click
 
 from nodetune import __version__
-from nodetune.cli import Folder, deprecated, told
+from nodetune.cli import Folder, told
 from nodetune.foundation import UserError, paths
 from nodetune.foundation.exit_codes import FINDINGS, INTERRUPTED, OK, READER_GONE, USAGE
 
@@ -23,9 +23,9 @@ COLLECTED = 50_000, 20, 100
 
 
 class Commands(Folder):
-    """The commands of nodetune, also by their old names."""
+    """The commands of nodetune."""
 
-    folder = "commands"
+    package = "nodetune.cli.commands"
     headings: ClassVar[Mapping[str, Sequence[str]]] = {
         "Look: change nothing": (
             "audit",
@@ -50,9 +50,6 @@ class Commands(Folder):
         "version": "--version",
     }
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return self._moved(ctx, cmd_name) if cmd_name in deprecated.COMMANDS else super().get_command(ctx, cmd_name)
-
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Show the overview where no command is given and something is recorded; else the help."""
         if not args and not ctx.resilient_parsing:
@@ -62,20 +59,17 @@ class Commands(Folder):
                 ctx.exit()
         return super().parse_args(ctx, args)
 
-    def names(self, ctx: click.Context) -> Sequence[str]:
-        return [*deprecated.COMMANDS, *self.list_commands(ctx)]
 
-    def _moved(self, ctx: click.Context, old: str) -> click.Command | None:
-        """Return the command that was called `old`."""
-        new = deprecated.COMMANDS[old]
-        deprecated.notice(ctx, old, " ".join(new))
-        command = self.get_command(ctx, new[0])
-        for name in new[1:]:
-            command = command.get_command(ctx, name) if isinstance(command, click.Group) else None
-        return command
+def _known_settings() -> Mapping[str, click.Option]:
+    from nodetune.cli.known_settings import KNOWN  # most runs have no file of settings
+
+    return KNOWN
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "obj": _known_settings},
+)
 @click.version_option(__version__, "-V", "--version", message="nodetune %(version)s")
 def group() -> None:
     """Audit, tune, verify and guard GPU servers."""

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -15,7 +14,7 @@ from click.core import ParameterSource
 
 from nodetune.audit.request import AuditRequest
 from nodetune.audit.selection import Selection
-from nodetune.cli import deprecated, requests, settings, verbosity
+from nodetune.cli import requests, settings, verbosity
 from nodetune.cli.host_options import HostOptions, changed_hosts, changed_nodes, hosts, hosts_or_nodes, hosts_or_pods
 from nodetune.cli.requests import FILE, FOLDER, complete, of, span, stack
 from nodetune.config import profile
@@ -90,12 +89,19 @@ site = click.option(
 class _Receiver(settings.Setting):
     def shown(self, value: Any) -> str:
         """Return where notices go, without a secret."""
-        return _receivers().shown(value) if value else super().shown(value)
+        if not value:
+            return super().shown(value)
+        from nodetune.cli import receivers  # most runs notify nobody
+
+        return receivers.shown(value)
 
 
-def _receivers() -> Any:
-    """Return the module that only an audit with --notify needs."""
-    return import_module("nodetune.cli.receivers")
+def _notified(context: click.Context, parameter: settings.Setting, url: str) -> str:
+    if not url:
+        return url
+    from nodetune.cli import receivers
+
+    return receivers.checked(context, parameter, url)
 
 
 notify = click.option(
@@ -103,7 +109,7 @@ notify = click.option(
     cls=_Receiver,
     **of(AuditRequest, "notify"),
     metavar="URL",
-    callback=lambda context, parameter, typed: _receivers().checked(context, parameter, typed) if typed else typed,
+    callback=_notified,
     help="Send changed verdicts to this URL: http(s)://… as JSON, slack+https://…, alertmanager+http://…, otlp+http://…. Changes no exit code. The process list shows it: a URL with a secret belongs in NODETUNE_NOTIFY or your settings file.",
 )
 
@@ -253,22 +259,16 @@ output_format = format_option(["text", "json"])
 printed_format = format_option(["text", "json"], file=False)
 rows_format = format_option(["text", "json", "lines", "csv"])
 audit_format = format_option(list(FORMATS))
-previous = stack(
-    click.option(
-        "--previous",
-        **FILE,
-        help="Mark new and fixed findings since an earlier audit, saved as HTML or JSON (--format html).",
-    ),
-    deprecated.alias("--since", "--previous"),
+previous = click.option(
+    "--previous",
+    **FILE,
+    help="Mark new and fixed findings since an earlier audit, saved as HTML or JSON (--format html).",
 )
-measurements = stack(
-    click.option(
-        "--measurements",
-        **FILE,
-        multiple=True,
-        help="Add results of nodetune verify --format json to the page (--format html). May be repeated.",
-    ),
-    deprecated.alias("--measured", "--measurements", multiple=True),
+measurements = click.option(
+    "--measurements",
+    **FILE,
+    multiple=True,
+    help="Add results of nodetune verify --format json to the page (--format html). May be repeated.",
 )
 
 

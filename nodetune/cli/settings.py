@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from importlib import import_module
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ VARIABLE = "NODETUNE_CONFIG"
 """Names a file to read instead of those; empty: none."""
 
 LARGEST = 1 << 20
+NEAR = 0.8
 _STORED = "nodetune.settings"
 
 
@@ -38,7 +39,7 @@ class Given(NamedTuple):
 
 
 class Setting(click.Option):
-    """An option that a file or a variable also sets. see `known`."""
+    """An option that a file or a variable also sets. see known_settings.py."""
 
     @property
     def key(self) -> str:
@@ -79,10 +80,10 @@ class Setting(click.Option):
             raise SettingsError(f"{origin(ctx, self)}: {self.key}: {in_words(problem.message)}: {hint}") from None
 
 
-def known() -> Mapping[str, Setting]:
-    """Return the options that a file may set, by key. Most runs have no such file: as commands, they are imported by name."""
-    found: Mapping[str, Setting] = import_module("nodetune.cli.known_settings").KNOWN
-    return found
+def _known(ctx: click.Context) -> Mapping[str, Setting]:
+    """Return the options that a file may set, by key. The program registers what returns them, as `obj` of its context."""
+    known: Callable[[], Mapping[str, Setting]] = ctx.find_root().obj
+    return known()
 
 
 def is_implicit(ctx: click.Context, name: str) -> bool:
@@ -154,13 +155,23 @@ def of_files(ctx: click.Context) -> Mapping[str, Given]:
         found = {}
         try:
             if others := [name for name in os.environ if name.startswith("NODETUNE_") and name != VARIABLE]:
-                import_module("nodetune.cli.known_settings").name_near(others)
-            found = {key: given for path in reversed(files()) for key, given in _read(path).items()}
+                _name_near(others, _known(ctx))
+            found = {key: given for path in reversed(files()) for key, given in _read(path, ctx).items()}
         except SettingsError:
             if not ctx.resilient_parsing:
                 raise
         ctx.meta[_STORED] = found
     return found
+
+
+def _name_near(others: Sequence[str], known: Mapping[str, Setting]) -> None:
+    """Name those of these variables of the environment that nearly are the variable of a setting."""
+    variables = {each.envvar for each in known.values()} | {VARIABLE}
+    names = {name.removeprefix("NODETUNE_"): name for name in variables}
+    for other in sorted(name for name in others if name not in variables):
+        near = get_close_matches(other.removeprefix("NODETUNE_"), names, 1, NEAR)
+        if near:
+            click.echo(f"nodetune: {text.plain(other, 60)} is not a setting: did you mean {names[near[0]]}?", err=True)
 
 
 def files() -> list[Path]:
@@ -187,7 +198,7 @@ def shown(path: Path) -> str:
     return text.plain(path)
 
 
-def _read(path: Path) -> dict[str, Given]:
+def _read(path: Path, ctx: click.Context) -> dict[str, Given]:
     """Return what one file sets. Raise SettingsError, also for a file that another user may write to."""
     from nodetune.foundation import ownership
 
@@ -197,7 +208,8 @@ def _read(path: Path) -> dict[str, Given]:
     content = _content(path)
     data = _table(path, content)
     head = "[tool.nodetune]" if path.name == PROJECT_FILE else ""
-    return {key: _checked(path, key, value, _line_of(key, content, head)) for key, value in data.items()}
+    known = _known(ctx) if data else {}
+    return {key: _checked(path, key, value, known, _line_of(key, content, head)) for key, value in data.items()}
 
 
 def _content(path: Path) -> str:
@@ -244,14 +256,13 @@ def _line_of(key: str, content: str, head: str) -> str:
     return next((f":{number}" for number, line in enumerate(lines[first:], first + 1) if begins.match(line)), "")
 
 
-def _checked(path: Path, key: str, value: Any, line: str) -> Given:
+def _checked(path: Path, key: str, value: Any, known: Mapping[str, Setting], line: str) -> Given:
     """Return one value of a file. Raise SettingsError."""
     where = f"{shown(path)}{line}"
     of_project = VARIABLE not in os.environ and path.parent == Path()
-    every = known()
-    option = every.get(key)
+    option = known.get(key)
     if option is None:
-        near = text.near(key.replace("_", "-"), every, 1)
+        near = text.near(key.replace("_", "-"), known, 1)
         hint = f"did you mean {near[0]!r}?" if near else "nodetune config lists them"
         raise SettingsError(f"{where}: unknown setting {text.plain(key, 60)!r}: {hint}")
     if option.multiple:

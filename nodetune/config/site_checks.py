@@ -17,7 +17,7 @@ from nodetune.api.model import Check, Remedy
 from nodetune.api.predicates import Predicate, Where
 from nodetune.checks.shared import site_xids
 from nodetune.checks.shared.nccl_settings import effective
-from nodetune.facts.validation import shape_of
+from nodetune.facts.catalogue import shape_of
 from nodetune.foundation.yaml_lines import LocatedYaml
 
 KINDS = ("sysctl", "sysfs", "file", "service", "kernel_arg", "nccl_conf", "xid", "fact")

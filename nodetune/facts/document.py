@@ -1,19 +1,21 @@
-"""Fact documents: JSON ↔ HostFacts. This module validates them: data from a host is untrusted."""
+"""Fact documents: JSON ↔ HostFacts. Data from a host is untrusted: a value of the wrong shape becomes `Unread`.
+
+A fact without a shape, which a newer probe may send, passes within bounds.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 from nodetune.api.model import Absent, Each, Fact, HostFacts, Unread, Value
-from nodetune.facts import validation
+from nodetune.facts import catalogue
 from nodetune.facts.memo import InternPool
-from nodetune.facts.shapes import ANYTHING
-from nodetune.facts.validation import Asked
+from nodetune.facts.shapes import ANYTHING, MAX_MEMBERS, Shape
 from nodetune.foundation import UserError, file_io
 from nodetune.foundation import text as plain_text
 from nodetune.onhost import layout
@@ -24,6 +26,11 @@ MAX_NAME_LENGTH = 100
 """Bytes of a host's name in a file name; file systems allow 255 for the whole name."""
 FORMS = InternPool()
 """Memo that makes equal facts of many hosts one object."""
+NO_VALUE = ("n/a", "not supported", "not available")
+OF_PAIRS = "gpu.p2p"
+
+Single = Value | Absent | Unread
+Asked = Container[str] | None
 
 
 class FactsError(UserError):
@@ -58,7 +65,7 @@ def _by_lines(text: bytes, asked: Asked) -> tuple[dict[str, Any], dict[str, Fact
         data = _of_this_version(_JSON.decode(f'{head} "facts": 0}}'))
         facts: dict[str, Fact] = {}
         for line in lines[: -len(layout.END)].split(layout.BETWEEN):
-            if not validation.is_wanted(line[3:].partition('": ')[0], asked):
+            if not is_wanted(line[3:].partition('": ')[0], asked):
                 continue
             name, fact = FORMS.of(line, _fact_of_line)
             if name in facts:
@@ -90,7 +97,7 @@ def from_data(data: Any, host: str = "", unnamed: str = "unnamed", asked: Asked 
     facts = {
         plain_text.plain(name): _known(name, fact)
         for name, fact in _of_this_version(data)["facts"].items()
-        if validation.is_wanted(name, asked)
+        if is_wanted(name, asked)
     }
     return _described(data, facts, host, unnamed)
 
@@ -113,6 +120,52 @@ def _known(name: str, data: Any) -> Fact:
         raise FactsError(f"the fact {name!r} is not valid JSON: {plain_text.plain(problem, 120)}") from None
 
 
+def is_wanted(name: str, asked: Asked) -> bool:
+    """Return whether a fact was asked for (None: all are). A collector may have more: those that the catalogue has by name."""
+    return asked is None or name in asked or catalogue.is_in(name)
+
+
+def admitted(name: str, fact: Fact) -> Fact:
+    """Return the fact, or Unread with the reason if its value does not have the shape for this name.
+
+    `N/A` and `[Not Supported]` from nvidia-smi are not values: the fact is absent.
+    """
+    wanted = catalogue.shape_of(name)
+    if name.startswith("gpu."):
+        fact = _said(fact)
+    if isinstance(fact, Each):
+        return _admitted_each(name, wanted, fact)
+    if wanted and wanted.each and isinstance(fact, Value):
+        return Unread("not understood: expected one value for each subject")
+    return _admitted_one(wanted.shape if wanted else ANYTHING, fact)
+
+
+def _said(fact: Fact) -> Fact:
+    if isinstance(fact, Each):
+        return Each({subject: _said_of_one(one) for subject, one in fact.of.items()})
+    return _said_of_one(fact) if isinstance(fact, Value) else fact
+
+
+def _said_of_one(fact: Single) -> Single:
+    nothing = isinstance(fact, Value) and isinstance(fact.value, str) and fact.value.strip("[]").lower() in NO_VALUE
+    return Absent("not supported by this GPU or driver") if nothing else fact
+
+
+def _admitted_each(name: str, wanted: catalogue.Wanted | None, fact: Each) -> Each | Unread:
+    if wanted and not wanted.each:
+        return Unread("not understood: expected one value, not one for each subject")
+    most = catalogue.MAX_GPUS if name.startswith("gpu.") and name != OF_PAIRS else MAX_MEMBERS
+    if len(fact.of) > most:
+        return Unread(f"not understood: expected at most {most} subjects")
+    shape = wanted.shape if wanted else ANYTHING
+    return Each({subject: _admitted_one(shape, one) for subject, one in fact.of.items()})
+
+
+def _admitted_one(shape: Shape, fact: Single) -> Single:
+    problem = shape.fault(fact.value) if isinstance(fact, Value) else ""
+    return Unread(f"not understood: {plain_text.plain(problem, 200)}") if problem else fact
+
+
 def _described(data: dict[str, Any], facts: dict[str, Fact], host: str, unnamed: str) -> HostFacts:
     """Add the data about the facts from the rest of the document."""
     about = data.get("about", {})
@@ -133,7 +186,7 @@ def _described(data: dict[str, Any], facts: dict[str, Fact], host: str, unnamed:
 
 def _fact(name: str, data: Any) -> Fact:
     """Read one fact and check its value. Raise FactsError if it is not a fact."""
-    return validation.admitted(name, _parsed(name, data))
+    return admitted(name, _parsed(name, data))
 
 
 def _parsed(name: str, data: Any) -> Fact:

@@ -1,7 +1,7 @@
 """The exit codes of every command (docs/exit-codes.md). Frozen: other people's scripts depend on them. The highest wins.
 
 Which of them a command ends with: `exit_code` in audit/summary.py and verify/exit_code.py, `code` in the results of remediation, guard and provision.
-The programs that Slurm calls on a node have codes of their own: guard/node/main.py.
+The programs that Slurm calls on a node have codes of their own: guard/node/invocation.py.
 """
 
 OK = 0

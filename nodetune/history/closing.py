@@ -37,7 +37,7 @@ class Closed:
 
 @dataclass
 class Settled:
-    """What a set of examinations changes: new conclusions, those that are told otherwise now, and those that are over."""
+    """The changes by a set of examinations: new conclusions, those with another text, and those that are over."""
 
     new: list[Open] = field(default_factory=list)
     changed: list[Open] = field(default_factory=list)
@@ -97,7 +97,7 @@ def _edition(each: Conclusion, looked: Mapping[tuple[str, str], Examination], kn
 
 
 def _keep(done: Settled, known: Open, now: Conclusion, edition: str) -> None:
-    """Keep a conclusion that was seen again: as it is told now, with the serial number that was known."""
+    """Keep a conclusion that was seen again: with its text of now, and the serial number that was known."""
     if now.device and not now.device.part:
         now = _with_part(now, known.conclusion)
     later = Open(now, known.since, edition, 0, known.id)

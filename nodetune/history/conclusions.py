@@ -13,7 +13,7 @@ from nodetune.api.conclusion import Action, Conclusion, Examination, Examined
 from nodetune.api.device import Device
 from nodetune.foundation import by_key
 from nodetune.history import reader, resets
-from nodetune.history.closing import Closed, Last, Open, Settled, settle
+from nodetune.history.closing import Last, Open, Settled, settle
 from nodetune.history.connection import Database, Row
 from nodetune.history.names import ids_of
 from nodetune.history.points import Drain, Spell
@@ -22,7 +22,7 @@ FLEET = 0
 """The number of the host of a conclusion about no host in particular."""
 
 _OF_HOST = (
-    "SELECT h.name, c.id, c.source, c.fault, c.about, c.place, c.since, c.edition, c.unproven, c.told"
+    "SELECT h.name, c.id, c.source, c.fault, c.about, c.place, c.since, c.edition, c.unproven, c.content"
     " FROM conclusion c LEFT JOIN host h ON h.id = c.host WHERE c.gone IS NULL"
 )
 _WHERE = " AND c.host IN (?)", " AND c.id IN (SELECT conclusion FROM conclusion_host WHERE host IN (?))"
@@ -42,12 +42,12 @@ def keep(db: Database, found: Examined) -> Settled:
     ]
     done = settle(known, found, _last(db, ids), _exchanged(db, ids, known))
     db.add(
-        "conclusion (host, source, fault, about, place, part, since, edition, state, severity, told)",
+        "conclusion (host, source, fault, about, place, part, since, edition, state, severity, content)",
         [_row(each, ids) for each in done.new],
     )
     _add_others(db, done.new, ids)
     db.many(
-        "UPDATE conclusion SET place = ?, part = ?, edition = ?, unproven = ?, state = ?, severity = ?, told = ? WHERE id = ?",
+        "UPDATE conclusion SET place = ?, part = ?, edition = ?, unproven = ?, state = ?, severity = ?, content = ? WHERE id = ?",
         [
             (
                 *_place(each.conclusion),
@@ -55,7 +55,7 @@ def keep(db: Database, found: Examined) -> Settled:
                 each.unproven,
                 each.conclusion.state,
                 each.conclusion.severity,
-                _told(each.conclusion),
+                _content(each.conclusion),
                 each.id,
             )
             for each in done.changed
@@ -99,7 +99,7 @@ def open_now(db: Database, hosts: Sequence[str] = ()) -> list[Open]:
 
 def examined(db: Database) -> list[tuple[str, str, int, Mapping[str, str]]]:
     """Return (source, host, time of the last examination, fault → why it could not be judged)."""
-    sets = {bytes(digest): json.loads(told) for digest, told in db.rows("SELECT digest, told FROM unjudged")}
+    sets = {bytes(digest): json.loads(content) for digest, content in db.rows("SELECT digest, content FROM unjudged")}
     rows = db.rows("SELECT e.source, h.name, e.at, e.unjudged FROM examination e JOIN host h ON h.id = e.host")
     return [(source, name, at, sets.get(bytes(digest or b""), {})) for source, name, at, digest in rows]
 
@@ -172,8 +172,8 @@ def _open_of(db: Database, ids: Iterable[int]) -> list[Open]:
 
 
 def _open(row: Row) -> Open:
-    host, number, source, fault, about, place, since, edition, unproven, told = row
-    known = json.loads(told) if told else {}
+    host, number, source, fault, about, place, since, edition, unproven, content = row
+    known = json.loads(content) if content else {}
     if not known:  # of an earlier edition, which kept names alone
         device = Device(place) if place else None
         return Open(
@@ -186,14 +186,14 @@ def _row(each: Open, ids: Mapping[str, int]) -> Row:
     about = each.conclusion
     host = ids[about.hosts[0]] if about.hosts else FLEET
     named = (host, about.source, about.fault, about.about, *_place(about))
-    return (*named, each.since, each.edition, about.state, about.severity, _told(about))
+    return (*named, each.since, each.edition, about.state, about.severity, _content(about))
 
 
 def _place(each: Conclusion) -> tuple[str, str]:
     return (each.device.place, each.device.part) if each.device else ("", "")
 
 
-def _told(each: Conclusion) -> str:
+def _content(each: Conclusion) -> str:
     return json.dumps(conclusion_json.data(each), sort_keys=True, default=str)
 
 
@@ -237,10 +237,10 @@ def _keep_examinations(db: Database, looked: Sequence[Examination], ids: Mapping
     """Keep the last examination of each source and host. Reasons that many hosts share are kept once."""
     rows, sets = [], {}
     for each in looked:
-        told = json.dumps(dict(each.unjudged), sort_keys=True) if each.unjudged else ""
-        digest = hashlib.blake2b(told.encode(), digest_size=12).digest() if told else b""
-        if told:
-            sets[digest] = told
+        content = json.dumps(dict(each.unjudged), sort_keys=True) if each.unjudged else ""
+        digest = hashlib.blake2b(content.encode(), digest_size=12).digest() if content else b""
+        if content:
+            sets[digest] = content
         rows.append((ids[each.host] if each.host else FLEET, each.source, each.at, each.edition, digest))
     db.add("unjudged", list(sets.items()))
     db.many(
@@ -248,21 +248,3 @@ def _keep_examinations(db: Database, looked: Sequence[Examination], ids: Mapping
         " edition = excluded.edition, unjudged = excluded.unjudged WHERE excluded.at >= examination.at",
         rows,
     )
-
-
-def close(db: Database, closed: Iterable[Closed]) -> None:
-    """End conclusions that something else than an examination ended."""
-    db.many(
-        "UPDATE conclusion SET gone = ?, why = ? WHERE id = ?", [(each.at, each.why, each.known.id) for each in closed]
-    )
-
-
-def spells_of(db: Database, since: int) -> list[tuple[str, dict[str, Any], int, int | None]]:
-    """Return (host, conclusion as data, since, gone) of all conclusions that began after this time, the oldest first."""
-    rows = db.rows(
-        "SELECT h.name, c.source, c.fault, c.place, c.part, c.severity, c.since, c.gone FROM conclusion c JOIN host h ON h.id = c.host"
-        " WHERE c.since >= ? ORDER BY c.since",
-        (since,),
-    )
-    names = ("source", "fault", "place", "part", "severity")
-    return [(row[0], dict(zip(names, row[1:6], strict=True)), row[6], row[7]) for row in rows]

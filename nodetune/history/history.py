@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 
 from nodetune.api.conclusion import Action, Examined
-from nodetune.history import conclusions, judging, reader, thinning
+from nodetune.history import conclusions, episodes, judging, reader, thinning
 from nodetune.history.closing import Open, Settled
 from nodetune.history.connection import Database
 from nodetune.history.points import DAY, Drain, LeafChange, Point, Rate
@@ -79,7 +79,10 @@ class History:
 
     def actions(self, hosts: Sequence[str] = (), since: float = 0) -> list[Action]:
         """Return what was done to hosts, or to all, the oldest first."""
-        return conclusions.actions(self._db, hosts, int(since))
+        done = conclusions.actions(self._db, hosts, int(since))
+        boots = episodes.boots_of(self._db, int(since))
+        done += [Action("rebooted", host, at) for host in hosts or boots for at in boots.get(host, ())]
+        return sorted(done, key=lambda action: (action.at, action.host, action.kind))
 
     def open(self, hosts: Sequence[str] = ()) -> list[Open]:
         """Return what is open on hosts, or on all."""
@@ -130,11 +133,19 @@ class History:
         with self._db.writing():
             return judging.judge(self._db, int(now))
 
+    def judge_episodes(self, now: float) -> Settled:
+        """Conclude which hosts and parts broke too often, and which open faults reboots did not cure."""
+        with self._db.writing():
+            last = {host: at for source, host, at, _ in conclusions.examined(self._db) if source == "audit"}
+            known = conclusions.open_now(self._db)
+            return conclusions.keep(self._db, episodes.concluded(self._db, int(now), known, last))
+
     def daily(self, now: float) -> list[Trend]:
         """Judge and thin if that was not done today, and return the trends of today."""
         today = int(now // DAY)
         if judging.day_judged(self._db) < today:
             self.judge(now)
+            self.judge_episodes(now)
             self.thin(now)
         return judging.trends_of(self._db, today)
 

@@ -1,10 +1,14 @@
-"""The kind of each leaf of a fact: kinds.txt says which. Pure."""
+"""The kind of each leaf of a fact: the catalogue of facts says which. Pure."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
+from itertools import groupby
+from typing import NamedTuple
+
+from nodetune.facts import catalogue
 
 NUMBERS = ("errors", "counter", "heat", "gauge")
 COUNTERS = ("errors", "counter")
@@ -12,55 +16,64 @@ JUDGED = ("errors", "heat")
 PASSING = "passing"
 KEPT_ON_CHANGE = ("identity", "setting")
 
-_LIFETIME = "lifetime"
+FIGURES = ("verify.", "watch.", "tune.")
+"""The beginnings of the leaves of figures."""
 
 
-@cache
-def _rules() -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return (kind, globs) in their order."""
-    lines = (Path(__file__).parent / "kinds.txt").read_text().splitlines()
-    return tuple((kind, tuple(globs)) for kind, *globs in (line.split() for line in lines if line[:1].isalpha()))
+class _Kind(NamedTuple):
+    name: str
+    reset: str = ""
+    limit: int | None = None
 
 
-@cache
-def _rules_about(beginning: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the rules that may be about leaves that begin so: a family of facts, or a fact. Few are."""
-    family = beginning.partition(".")[0]
-    rules = _rules() if family == beginning else _rules_about(family)
-    some = ((kind, tuple([glob for glob in globs if _may_match(glob, beginning)])) for kind, globs in rules)
-    return tuple([(kind, globs) for kind, globs in some if globs and kind != _LIFETIME])
+_FIGURE = _Kind("gauge")
+_UNKNOWN = _Kind("setting")
+"""The kind of what a newer probe sends: the catalogue has all that this one does."""
 
 
-@cache
-def _patterns(fact: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple([(kind, _pattern(globs)) for kind, globs in _rules_about(fact)])
-
-
-def _may_match(glob: str, beginning: str) -> bool:
-    literal = glob.partition("*")[0]
-    return literal.startswith(beginning) or beginning.startswith(literal)
-
-
-@cache
-def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
-    """Return what finds the leaves that match a glob, and all below them."""
-    return re.compile("|".join(map(_expression, globs)), re.DOTALL)
-
-
-def _expression(glob: str) -> str:
-    begin, end = "" if glob[0] == "*" else r"\A", "" if glob[-1] == "*" else r"(?:/|\Z)"
-    return begin + ".*".join(map(re.escape, glob.strip("*").split("*"))) + end
-
-
-@cache
 def of(leaf: str) -> str:
     """Return the kind of a leaf, such as `gpu.nvlink_errors/GPU3/recovery/7`."""
-    for kind, pattern in _patterns(leaf.partition("/")[0]):
-        if pattern.search(leaf):
-            return kind
-    return "setting"
+    return _of(leaf).name
 
 
 def outlives_a_boot(leaf: str) -> bool:
     """Tell whether a counter is kept in the part itself."""
-    return any(_pattern(globs).search(leaf) for kind, globs in _rules() if kind == _LIFETIME)
+    return _of(leaf).reset == "lifetime"
+
+
+def limit(leaf: str) -> int | None:
+    """Return what a judged figure must not reach, for naming the day on which it will."""
+    return _of(leaf).limit
+
+
+@cache
+def _of(leaf: str) -> _Kind:
+    fact = leaf.partition("/")[0]
+    known = catalogue.listed(fact)
+    if not known:
+        return _FIGURE if leaf.startswith(FIGURES) else _UNKNOWN
+    kinds, others = _kinds(known)
+    below = leaf[len(fact) :]
+    return next((kind for kind, pattern in kinds if pattern.match(below)), others)
+
+
+@cache
+def _kinds(name: str) -> tuple[tuple[tuple[_Kind, re.Pattern[str]], ...], _Kind]:
+    """Return the kinds of leaves below a fact of the catalogue and what finds them, in their order, and that of all others."""
+    fact, *rows = catalogue.rows(name)
+    others = _kind(fact) if fact.kind else _UNKNOWN
+    kinds = groupby((row for row in rows if row.kind and _kind(row) != others), _kind)
+    return tuple([(kind, _pattern(each)) for kind, each in kinds]), others
+
+
+def _kind(row: catalogue.Row) -> _Kind:
+    return _Kind(row.kind, row.cell(catalogue.RESET), row.limit)
+
+
+def _pattern(rows: Iterable[catalogue.Row]) -> re.Pattern[str]:
+    """Return what finds the leaves of these rows, and all below them."""
+    return re.compile("|".join(_expression(row.path) for row in rows), re.DOTALL)
+
+
+def _expression(path: str) -> str:
+    return f"/{'.*'.join(map(re.escape, path.split('*')))}(?:/|\\Z)"

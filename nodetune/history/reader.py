@@ -10,7 +10,6 @@ from nodetune.history import kinds
 from nodetune.history.connection import Database
 from nodetune.history.packing import unpack
 from nodetune.history.points import DAY, LeafChange, Point, Rate
-from nodetune.history.snapshot import FIGURES
 from nodetune.history.structure import PRINT
 
 MAX_DAYS = 400
@@ -67,7 +66,7 @@ def series_of(db: Database, host: str, leaves: Sequence[str], since: int) -> lis
         points = [Point(day * DAY, low, high, grown) for day, low, high, grown in old]
         if number is not None:
             points += [Point(at, values.get(number, 0), values.get(number, 0)) for at, values in looks]
-        if leaf.startswith(FIGURES):  # zero: not measured yet
+        if leaf.startswith(kinds.FIGURES):  # zero: not measured yet
             points = [Point(each.at, each.low or each.high, each.high, each.grown) for each in points if each.high]
         found.append((leaf, points))
     return found

@@ -11,15 +11,12 @@ from operator import is_not
 from typing import NamedTuple
 
 from nodetune.api.model import Fact, HostFacts
-from nodetune.history.structure import FORMS, Form, Settings, Sorted, Structures
+from nodetune.history.structure import FORMS, FactSettings, Form, Sorted, Structures
 
 KIND = ("cpu.model", "gpu.names")
 """Hosts with the same facts, and the same of these, are of one kind."""
 
 MAX_KINDS = 32
-
-FIGURES = ("verify.", "watch.", "tune.")
-"""The beginnings of the leaves of figures."""
 
 
 class Common:
@@ -27,7 +24,7 @@ class Common:
 
     __slots__ = ("places", "settings")
 
-    def __init__(self, names: Sequence[str], settings: Sequence[Settings | None]) -> None:
+    def __init__(self, names: Sequence[str], settings: Sequence[FactSettings | None]) -> None:
         self.places = {name: place for place, name in enumerate(names)}
         self.settings = tuple(settings)
 
@@ -43,21 +40,21 @@ class Snapshot(NamedTuple):
     host: str
     at: int
     common: Common
-    own: Mapping[int, Settings | None]
+    own: Mapping[int, FactSettings | None]
     prints: bytes
     unread: tuple[str, ...]
     parts: tuple[str, ...]
     forms: Sequence[Form]
     values: Sequence[int]
 
-    def settings(self) -> list[Settings]:
+    def settings(self) -> list[FactSettings]:
         """Return the settings of all facts that have any."""
         every = list(self.common.settings)
         for place, own in self.own.items():
             every[place] = own
         return [each for each in every if each]
 
-    def settings_of(self, name: str) -> Settings | None:
+    def settings_of(self, name: str) -> FactSettings | None:
         """Return the settings of a fact."""
         place = self.common.places.get(name)
         return None if place is None else self.own.get(place, self.common.settings[place])
@@ -91,7 +88,7 @@ class Sorter:
         if isinstance(at, bool) or not isinstance(at, int | float) or not 0 < at < 1 << 40:
             return None
         kind = self._kind(facts.facts)
-        own: dict[int, Settings | None] = {}
+        own: dict[int, FactSettings | None] = {}
         others: dict[int, Sorted] = {}
         prints, numbers, is_alike = kind.prints.copy(), kind.numbers.copy(), True
         for place in compress(kind.places, map(is_not, facts.facts.values(), kind.facts)):
@@ -147,7 +144,7 @@ def _key(facts: Mapping[str, Fact]) -> tuple[object, ...]:
     return *facts, *[id(facts.get(name)) for name in KIND]
 
 
-def _print(settings: Settings | None) -> bytes:
+def _print(settings: FactSettings | None) -> bytes:
     return settings.print if settings else b""
 
 

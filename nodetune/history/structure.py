@@ -30,7 +30,7 @@ PRINT = 12
 """Bytes of the print of a fact's settings."""
 
 
-class Settings(NamedTuple):
+class FactSettings(NamedTuple):
     """The settings of one fact as JSON, and their print."""
 
     name: str
@@ -54,7 +54,7 @@ class Sorted(NamedTuple):
     """A fact: its settings, and the values of its numbers: those of the first form, then of the next."""
 
     forms: tuple[Form, ...] = ()
-    settings: Settings | None = None
+    settings: FactSettings | None = None
     values: tuple[int, ...] = ()
 
 
@@ -166,7 +166,7 @@ class _Plan:
     """The numbers and settings among the values of facts with one structure."""
 
     def __init__(self, name: str, subjects: Sequence[str] | None, *depths: Any) -> None:
-        self._name, self._texts = name, dict[bytes, Settings]()
+        self._name, self._texts = name, dict[bytes, FactSettings]()
         tops = [name] if subjects is None else [f"{name}/{subject}" for subject in subjects]
         types = list(chain.from_iterable(depths[::3]))
         leaves = _leaves(tops, depths)
@@ -189,12 +189,12 @@ class _Plan:
         settings = self._text(list(compress(values, self._is_setting))) if self._has_settings else None
         return Sorted(self._forms, settings, tuple(map(int, compress(values, self._is_number))))
 
-    def _text(self, values: list[Any]) -> Settings:
+    def _text(self, values: list[Any]) -> FactSettings:
         key = marshal.dumps(values, 2)
         known = self._texts.get(key)
         if known is None:
             text = as_text(dict(zip(self._settings, values, strict=True)))
-            known = Settings(self._name, text, fact_print(self._name, text))
+            known = FactSettings(self._name, text, fact_print(self._name, text))
             if len(self._texts) < FORMS:
                 self._texts[key] = known
         return known

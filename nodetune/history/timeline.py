@@ -11,7 +11,6 @@ from nodetune.foundation import UserError, text
 from nodetune.history import kinds, trends
 from nodetune.history.history import History
 from nodetune.history.points import DAY, Drain, LeafChange, Point
-from nodetune.history.snapshot import FIGURES
 from nodetune.history.trends import Trend
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -110,4 +109,4 @@ def spark(points: Sequence[Point], is_counter: bool) -> str:
 
 def number(leaf: str, value: int) -> str:
     """Return a stored number as it was read. The smallest one of a figure means 0."""
-    return f"{(value > 1) * value / THOUSANDTHS:,g}" if leaf.startswith(FIGURES) else f"{value:,}"
+    return f"{(value > 1) * value / THOUSANDTHS:,g}" if leaf.startswith(kinds.FIGURES) else f"{value:,}"

@@ -10,8 +10,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 
 from nodetune.api import faults
 from nodetune.api.conclusion import MEASURED, Conclusion, Next
@@ -144,7 +142,7 @@ def trend(judged: SeriesVerdict, day: int = 0) -> Trend | None:
     recent = {ago: figure for ago, figure in part.hits.items() if 0 < ago < thresholds.RECENT_DAYS}
     if len(recent) + 1 < thresholds.TREND_DAYS or max(recent.values()) > part.figure:
         return None
-    limit = limits().get(family(part.name))
+    limit = kinds.limit(part.name)
     days, doubles = _ahead(part.figure, recent, limit, is_heat(part.name))
     return Trend(
         part.host,
@@ -172,13 +170,6 @@ def _ahead(figure: int, recent: Mapping[int, int], limit: int | None, heat: bool
         return None, None
     days = math.log(limit / figure) / step if limit and figure < limit else None
     return days, math.log(2) / step
-
-
-@cache
-def limits() -> dict[str, int]:
-    """Return family → the limit of a day."""
-    lines = (Path(__file__).parent / "limits.txt").read_text().splitlines()
-    return {name: int(limit) for name, limit, *_ in (line.split() for line in lines if line[:1].isalpha())}
 
 
 def sentence(trend: Trend, today: int = 0) -> str:

@@ -24,29 +24,35 @@ def collect(names, step):
     yield from _from_proc(step)
     if "locks" in names:
         yield "locks", read.file_fact(LOCKS, _locks)
-    step("pynvml")
-    try:
-        library = nvml.load()
-    except ImportError as problem:
-        yield "nvml", read.unread("pynvml cannot be imported: {}".format(problem))
-        return
-    lacking = nvml_limits.lacking()
-    if lacking:
-        for name in ("nvml", "nvml_status", "count", "driver_version"):
-            yield name, read.unread("NVML was not asked: " + lacking)
-        return
-    step("nvmlInit")
-    try:
-        library.nvmlInit()
-    except library.NVMLError as problem:
-        yield from without_nvml(problem)
-        if problem.value != LIBRARY_NOT_FOUND:
+    library, problem, facts = opened(step)
+    if facts:
+        yield from facts
+        if problem and problem.value != LIBRARY_NOT_FOUND:
             yield "library_version", _of_system(library, step, "nvmlSystemGetNVMLVersion")
         return
     try:
         yield from _with_nvml(library, names, step)
     finally:
         _shut_down(library, step)
+
+
+def opened(step):
+    """Return NVML's library, its error where it does not start, and the facts that say why it cannot be used."""
+    step("pynvml")
+    try:
+        library = nvml.load()
+    except ImportError as problem:
+        return None, None, [("nvml", read.unread("pynvml cannot be imported: {}".format(problem)))]
+    lacking = nvml_limits.lacking()
+    if lacking:
+        fact = read.unread("NVML was not asked: " + lacking)
+        return None, None, [(name, fact) for name in ("nvml", "nvml_status", "count", "driver_version")]
+    step("nvmlInit")
+    try:
+        library.nvmlInit()
+    except library.NVMLError as problem:
+        return library, problem, _without_nvml(problem)
+    return library, None, []
 
 
 def _shut_down(library, step):
@@ -57,7 +63,7 @@ def _shut_down(library, step):
         pass  # all facts are out; there is nothing left to lose
 
 
-def without_nvml(problem):
+def _without_nvml(problem):
     """Return the facts available without NVML, and the status for a check."""
     if problem.value == LIBRARY_NOT_FOUND:
         fact = status = read.absent("no NVML library (libnvidia-ml.so.1) on this host")

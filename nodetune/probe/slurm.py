@@ -175,7 +175,7 @@ def _option(words, name):
     for number, word in enumerate(words):
         if word == name and number + 1 < len(words):
             return words[number + 1]
-        if word.startswith(name) and not word.startswith("--"):
+        if word.startswith(name):
             return word[2:]
     return None
 

@@ -5,9 +5,8 @@
 
 import time
 
-from nodetune.onhost import nvml_limits
 from nodetune.onhost.nvml import explain
-from . import gpu, nvml, read, watch_gpu, watch_host, watch_processes
+from . import gpu, read, watch_gpu, watch_host, watch_processes
 
 SECONDS = "seconds."
 STEP_SECONDS = 1.0
@@ -19,21 +18,9 @@ SPARED = 100
 
 def collect(names, step):
     asked = next(name for name in names if name.startswith(SECONDS))
-    step("pynvml")
-    try:
-        library = nvml.load()
-    except ImportError as problem:
-        yield "gpus", read.unread("pynvml cannot be imported: {}".format(problem))
-        return
-    lacking = nvml_limits.lacking()
-    if lacking:
-        yield "gpus", read.unread("NVML was not asked: " + lacking)
-        return
-    step("nvmlInit")
-    try:
-        library.nvmlInit()
-    except library.NVMLError as problem:
-        fact = dict(gpu.without_nvml(problem))["nvml"]
+    library, _, facts = gpu.opened(step)
+    if facts:
+        fact = dict(facts)["nvml"]
         lacking = "absent" in fact and gpu.has_gpu()
         yield "gpus", read.unread("this host has GPUs and no NVIDIA driver that answers") if lacking else fact
         return

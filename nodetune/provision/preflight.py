@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,20 @@ from nodetune.audit import hosts as audit_hosts
 from nodetune.config.overlay import Overlay
 from nodetune.config.site_provision import Provision
 from nodetune.foundation import text
+from nodetune.foundation.stage_output import Show
 from nodetune.foundation.yaml_lines import FileError
+from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target, UnreachableError
-from nodetune.provision import decide, package_data, results
+from nodetune.provision import baseline, decide, package_data, results
+from nodetune.provision import lock as locks
 from nodetune.provision.decide import VersionDecision
 from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.lock import Lock
 from nodetune.provision.record import DONE, StageResult
 from nodetune.provision.request import ProvisionRequest
 from nodetune.remediation.ansible.inventory import as_probed
+from nodetune.remediation.plan import PlanSelection
+from nodetune.remote.selected_hosts import selected_hosts
 
 
 @dataclass(frozen=True)
@@ -28,15 +33,21 @@ class Preflight:
     """The result of the preflight: the decision, the outcome and the facts of each host."""
 
     request: ProvisionRequest
+    site: Provision
     targets: Sequence[Target]
     lock: Lock
     decisions: Mapping[str, VersionDecision]
     came: Mapping[str, StageResult]
     facts: Mapping[str, HostFacts]
 
-    @property
-    def site(self) -> Provision:
-        return site_of(self.request.selection.site, self.request.selection.files)
+
+def prepare(request: ProvisionRequest, show: Show) -> Preflight:
+    """Decide what each host gets. Raise FileError, InventoryError."""
+    site, lock = site_of(request.selection.site, request.selection.files), locks.read(request.lock)
+    targets = selected_hosts(request.connection, show.detail)
+    if not request.upgrade:
+        baseline.check(site.baseline)
+    return check(replace(request, selection=PlanSelection.of(request.selection)), site, targets, lock)
 
 
 def site_of(site: Overlay | None, files: Sequence[Path]) -> Provision:
@@ -49,11 +60,11 @@ def site_of(site: Overlay | None, files: Sequence[Path]) -> Provision:
     return site.provision
 
 
-def check(request: ProvisionRequest, targets: Sequence[Target], lock: Lock) -> Preflight:
+def check(request: ProvisionRequest, site: Provision, targets: Sequence[Target], lock: Lock) -> Preflight:
     """Decide what each host gets, or why it is left alone. Change nothing."""
     decisions: dict[str, VersionDecision] = {}
     came: dict[str, StageResult] = {}
-    found, site = seen(targets, request, lock), site_of(request.selection.site, request.selection.files)
+    found = seen(targets, request.connection, lock)
     for host, facts in sorted(found.items()):
         if isinstance(facts, UnreachableError):
             came[host] = results.unreached(facts)
@@ -70,15 +81,15 @@ def check(request: ProvisionRequest, targets: Sequence[Target], lock: Lock) -> P
             decisions[host] = decision
     known = {host: facts for host, facts in found.items() if isinstance(facts, HostFacts)}
     probed = [as_probed(target, known.get(target.name)) for target in targets]
-    return Preflight(request, probed, lock, decisions, came, known)
+    return Preflight(request, site, probed, lock, decisions, came, known)
 
 
-def seen(targets: Sequence[Target], request: ProvisionRequest, lock: Lock) -> dict[str, HostFacts | UnreachableError]:
+def seen(
+    targets: Sequence[Target], connection: ConnectionOptions, lock: Lock
+) -> dict[str, HostFacts | UnreachableError]:
     """Collect the current facts of hosts."""
     names = decide.FACTS | package_data.facts() | decide.lock_facts(lock)
-    return {
-        target.name: facts for target, facts, _ in audit_hosts.collect(list(targets), set(names), request.connection)
-    }
+    return {target.name: facts for target, facts, _ in audit_hosts.collect(list(targets), set(names), connection)}
 
 
 def described(decision: VersionDecision) -> str:

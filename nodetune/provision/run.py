@@ -1,16 +1,13 @@
-"""Provision hosts: look at them and decide (`prepare`), then carry it out, or show what packages would change."""
+"""Provision hosts after the preflight: carry it out, or show what packages would change."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
-from nodetune.foundation.stage_output import Phase, Show, measuring
-from nodetune.provision import STAGES, baseline, preflight, stages, steps, upgrade
-from nodetune.provision import lock as locks
+from nodetune.foundation.stage_output import Show
+from nodetune.provision import STAGES, stages, steps, upgrade
 from nodetune.provision.preflight import Preflight
 from nodetune.provision.record import Record
 from nodetune.provision.request import ProvisionRequest
@@ -18,13 +15,8 @@ from nodetune.provision.steps import Steps
 from nodetune.remediation.ansible import play
 from nodetune.remediation.ansible.events import Outcome
 from nodetune.remediation.ansible.play import PlayOptions
-from nodetune.remediation.plan import PlanSelection
 from nodetune.remediation.runs.connection import lasting_inventory, login_record
-from nodetune.remediation.runs.record import Run, recorded
-from nodetune.remote.selected_hosts import selected_hosts
-from nodetune.verify import remote
-from nodetune.verify.before_after import BeforeAfter
-from nodetune.verify.compare import MIN_RUNS
+from nodetune.remediation.runs.record import recorded
 
 
 @dataclass(frozen=True)
@@ -34,15 +26,6 @@ class ProvisionReport:
     document: dict[str, Any]
     drained: dict[str, str]
     code: int
-
-
-def prepare(request: ProvisionRequest, show: Show) -> Preflight:
-    """Decide what each host gets. Raise FileError, InventoryError."""
-    site, lock = preflight.site_of(request.selection.site, request.selection.files), locks.read(request.lock)
-    targets = selected_hosts(request.connection, show.detail)
-    if not request.upgrade:
-        baseline.check(site.baseline)
-    return preflight.check(replace(request, selection=PlanSelection.of(request.selection)), targets, lock)
 
 
 def dry_run(found: Preflight, show: Show) -> tuple[dict[str, Outcome], int]:
@@ -63,36 +46,20 @@ def dry_run(found: Preflight, show: Show) -> tuple[dict[str, Outcome], int]:
 def carry_out(found: Preflight, show: Show) -> ProvisionReport:
     """Run the stages, or the upgrade, and record them."""
     request, hosts = found.request, [target.name for target in found.targets]
-    inventory = lasting_inventory(request.connection.inventory)
-    with recorded("provision", _recorded(request), hosts, inventory, request.runs_folder) as run:
+    options, inventory = _recorded(request), lasting_inventory(request.connection.inventory)
+    with recorded("provision", options, hosts, inventory, request.runs_folder) as run:
         stage_names = upgrade.STAGES if request.upgrade else STAGES
         record = Record(run, sorted(hosts), stage_names, request.resume_command, request.upgrade)
         count = 0 if request.upgrade else sum(map(request.runs, STAGES))
         with show.phase("provision", len(hosts), stages=count, plays=False) as phase:
-            drained, code = _stages(found, run, record, phase)
+            work = Steps(found, run, phase)
+            code = upgrade.Upgrade(work, record).run() if request.upgrade else stages.provision(work, record)
             for host in sorted(hosts):
                 broke = record.broke_at(host)
                 phase.done(host, f"{broke} failed" if broke else "ok")
+        drained = work.operations.left_drained
         run.code = max(code, END_STATE_MISSED if drained else OK)
     return ProvisionReport(record.document(), drained, run.code)
-
-
-def _stages(found: Preflight, run: Run, record: Record, phase: Phase) -> tuple[dict[str, str], int]:
-    """Return the hosts that stay drained with the reason, and the exit code of the stages."""
-
-    def say(stage: str, hosts: Sequence[str]) -> None:
-        phase.stage(stage, len(hosts))
-
-    request, connection = found.request, found.request.connection
-    work = Steps(found, run, phase)
-    if request.upgrade:
-        suite = work.measured(MIN_RUNS)
-        kept = upgrade.VerifyRecord(run, suite, shlex.join(connection.words))
-        around = BeforeAfter(suite, found.targets, connection, remote.measure, measuring(phase), kept)
-        code = upgrade.Upgrade(work, record, around, kept, say).run(request)
-    else:
-        code = stages.provision(work, record, request, say)
-    return work.operations.left_drained, code
 
 
 def _recorded(request: ProvisionRequest) -> dict[str, Any]:

@@ -9,25 +9,21 @@ from dataclasses import replace
 from nodetune.foundation.exit_codes import END_STATE_MISSED
 from nodetune.provision import STAGES, baseline
 from nodetune.provision.record import LEFT_OUT, STOPPED, Record, Results, StageResult, failed
-from nodetune.provision.request import ProvisionRequest
 from nodetune.provision.steps import Steps
 from nodetune.verify.baseline import BaselineError
 
-Say = Callable[[str, Sequence[str]], None]
-"""Hears that a stage begins, and on which hosts."""
 
-
-def provision(work: Steps, record: Record, request: ProvisionRequest, say: Say) -> int:
+def provision(work: Steps, record: Record) -> int:
     """Run the stages and return the exit code. The record is complete whatever happens."""
     try:
         for stage in STAGES:
             hosts = record.alive
-            if not request.runs(stage):
+            if not work.request.runs(stage):
                 record.note(stage, dict.fromkeys(hosts, StageResult(LEFT_OUT, "not selected")))
                 continue
-            if stage == "packages" and request.drain:
+            if stage == "packages" and work.request.drain:
                 hosts = _drained(work, record, hosts)
-            step(record, stage, hosts, getattr(work, stage), work, say)
+            step(record, stage, hosts, getattr(work, stage), work)
             if work.stopped:
                 break
         work.give_back(record.alive)
@@ -36,13 +32,11 @@ def provision(work: Steps, record: Record, request: ProvisionRequest, say: Say) 
     return record.code
 
 
-def step(
-    record: Record, stage: str, hosts: Sequence[str], do: Callable[[Sequence[str]], Results], work: Steps, say: Say
-) -> None:
+def step(record: Record, stage: str, hosts: Sequence[str], do: Callable[[Sequence[str]], Results], work: Steps) -> None:
     """Run one stage on some hosts. Ctrl-C ends it: the state of unfinished hosts is unknown."""
     if not hosts:
         return
-    say(stage, hosts)
+    work.begins(stage, hosts)
     began = time.monotonic()
     try:
         found = do(hosts)

@@ -33,6 +33,7 @@ from nodetune.remediation.runs.record import Run
 from nodetune.verify import baseline as baselines
 from nodetune.verify import document as verify_document
 from nodetune.verify import remote
+from nodetune.verify.before_after import BeforeAfter, Keep
 from nodetune.verify.run import HostVerification, VerifyRun
 from nodetune.verify.suites import SuiteRequest
 
@@ -47,7 +48,7 @@ class Steps:
 
     def __init__(self, found: Preflight, run: Run, phase: Phase) -> None:
         self._found, self._run, self._phase = found, run, phase
-        self._request, self._site = found.request, found.site
+        self.request, self._site = found.request, found.site
         self._connection, self._selection = found.request.connection, found.request.selection
         self.operations = HostOperations(found.targets, found.request, run, phase.heard)
         self.decisions = dict(found.decisions)
@@ -58,6 +59,10 @@ class Steps:
     @property
     def stopped(self) -> str:
         return self.operations.stopped
+
+    def begins(self, stage: str, hosts: Sequence[str]) -> None:
+        """Show that a stage begins."""
+        self._phase.stage(stage, len(hosts))
 
     def _targets(self, hosts: Iterable[str]) -> list[Target]:
         return [self.operations.targets[host] for host in hosts]
@@ -71,7 +76,7 @@ class Steps:
 
     def seen(self, hosts: Sequence[str]) -> dict[str, HostFacts | UnreachableError]:
         """Collect the current facts of hosts."""
-        return preflight.seen(self._targets(hosts), self._request, self._found.lock)
+        return preflight.seen(self._targets(hosts), self._connection, self._found.lock)
 
     def differs(self, facts: HostFacts) -> bool:
         """Return whether a host has other packages than it was found with."""
@@ -85,7 +90,7 @@ class Steps:
 
     def packages(self, hosts: Sequence[str]) -> Results:
         """Install repositories, pins and parts, while no scheduler sends work."""
-        guard = {"drained": not self._request.assume_drained}
+        guard = {"drained": not self.request.assume_drained}
         variables = {host: {**self.decisions[host].variables(), "nodetune_guard": guard} for host in hosts}
         return provision_results.played(self.operations.play("provision", hosts, variables, PLAY_SECONDS))
 
@@ -112,7 +117,7 @@ class Steps:
                 found[host] = asked
             else:
                 why[host] = asked
-        lost = self.operations.rebooted(list(why), {"drained": not self._request.assume_drained})
+        lost = self.operations.rebooted(list(why), {"drained": not self.request.assume_drained})
         back = [host for host in why if host not in lost]
         found |= {host: failed(message) for host, message in lost.items()}
         for host, facts in self.seen(back).items() if back else ():
@@ -148,7 +153,7 @@ class Steps:
         """Apply the profile, with its reboot."""
         results = list(audit_hosts.audit_keeping_facts(self._targets(hosts), self._selection, self._connection))
         self._run.save("before", audit_document.audit(replace(each, facts=None) for each in results))
-        prepared = apply.planned(self._request.tuning, self._found.targets, auditor.by_name(results))
+        prepared = apply.planned(self.request.tuning, self._found.targets, auditor.by_name(results))
         report = apply.changed(prepared, self._run, self._phase.heard)
         self.operations.stopped = self.operations.stopped or report.stopped
         return {each.host: provision_results.tuned(each, report.done) for each in prepared.results}
@@ -191,9 +196,16 @@ class Steps:
             verifications = [self._verifications[host] for host in sorted(self._verifications)]
             if any(each.state == "interrupted" for each in verifications):
                 self.operations.stopped = self.stopped or STOPPED
-            asked = shlex.join(self._connection.words)
-            self._run.save("verify", verify_document.document(verifications, wanted, asked))
+            self.keep("verify", verifications, wanted)
         return self._verifications
+
+    def keep(self, name: str, verifications: Sequence[HostVerification], wanted: SuiteRequest) -> None:
+        """Save figures in the record."""
+        self._run.save(name, verify_document.document(verifications, wanted, shlex.join(self._connection.words)))
+
+    def before_after(self, suite: SuiteRequest, keep: Keep) -> BeforeAfter:
+        """Return what measures hosts before and after a change."""
+        return BeforeAfter(suite, self._found.targets, self._connection, remote.measure, measuring(self._phase), keep)
 
     def measured(self, runs_of: int = 1) -> SuiteRequest:
         """Return what to measure, as verify takes it."""

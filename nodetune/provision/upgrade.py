@@ -16,17 +16,13 @@ from nodetune.provision.decide import VersionDecision
 from nodetune.provision.lock import upstream
 from nodetune.provision.package_data import Needed, moves_with_driver
 from nodetune.provision.record import DONE, NOTHING, STOPPED, Record, Results, StageResult, failed
-from nodetune.provision.request import ProvisionRequest
-from nodetune.provision.stages import Say, step
+from nodetune.provision.stages import step
 from nodetune.provision.steps import Steps
 from nodetune.remediation.batches import batches
-from nodetune.remediation.runs.record import Run
-from nodetune.verify import document as verify
-from nodetune.verify.before_after import AFTER, UNCHANGED, BeforeAfter, BeforeAfterResult
+from nodetune.verify.before_after import AFTER, UNCHANGED, BeforeAfterResult
 from nodetune.verify.compare import MIN_RUNS
 from nodetune.verify.model import Figure
 from nodetune.verify.run import HostVerification
-from nodetune.verify.suites import SuiteRequest
 
 STAGES = ("preflight", "drain", "before", "packages", "reboot", "audit", "after", "back", "resume")
 """`back` only where something went wrong: the versions held before, a reboot, measured once more."""
@@ -37,12 +33,18 @@ StageAction = Callable[[Sequence[str]], Results]
 class Upgrade:
     """One upgrade. The work and the record are those of a provision."""
 
-    def __init__(self, work: Steps, record: Record, before_after: BeforeAfter, kept: VerifyRecord, say: Say) -> None:
-        self._work, self._record, self._before_after, self._kept, self._say = work, record, before_after, kept, say
+    def __init__(self, work: Steps, record: Record) -> None:
+        self._work, self._record = work, record
+        self._suite = work.measured(MIN_RUNS)
+        self._before_after = work.before_after(self._suite, self._keep)
+        self._when = "before"
+        """When figures are measured now, for their name in the record; `back` is after a rollback."""
 
-    def run(self, request: ProvisionRequest) -> int:
+        self._verifications: dict[str, HostVerification] = {}
+
+    def run(self) -> int:
         """Run the upgrade and return the exit code. The record is complete whatever happens."""
-        why = "the run ended earlier"
+        request, why = self._work.request, "the run ended earlier"
         try:
             self._step("preflight", list(self._record.hosts), self._work.preflight)
             todo = [host for host in self._record.alive if self._work.decisions[host].changes()]
@@ -66,7 +68,7 @@ class Upgrade:
 
     def _step(self, stage: str, hosts: Sequence[str], do: StageAction) -> list[str]:
         """Run one stage; return the hosts on which it completed."""
-        step(self._record, stage, hosts, do, self._work, self._say)
+        step(self._record, stage, hosts, do, self._work)
         return [host for host in hosts if not self._record.broke_at(host)]
 
     def _batch(self, batch: Sequence[str], drain: bool) -> None:
@@ -96,14 +98,18 @@ class Upgrade:
         facts = self._work.seen([host]).get(host)
         return not isinstance(facts, HostFacts) or self._work.differs(facts)
 
+    def _keep(self, _when: str, verifications: Sequence[HostVerification]) -> None:
+        self._verifications = {each.host: each for each in verifications}
+        self._work.keep(f"{self._when}-verify", verifications, self._suite)
+
     def _before(self, hosts: Sequence[str]) -> Results:
-        self._kept.phase = "before"
+        self._when = "before"
         stopped = self._before_after.before(hosts)
         self._stop(stopped)
-        return {host: _known(self._kept.verifications.get(host), stopped) for host in hosts}
+        return {host: _known(self._verifications.get(host), stopped) for host in hosts}
 
     def _after(self, hosts: Sequence[str]) -> Results:
-        self._kept.phase = "after"
+        self._when = "after"
         stopped = self._before_after.after(hosts)
         self._stop(stopped)
         result = self._before_after.result()
@@ -115,7 +121,7 @@ class Upgrade:
     def _step_back(self, hosts: Sequence[str]) -> None:
         """Put back what was there, and see whether it is as it was. The failure of the upgrade itself stays on record."""
         broke = {host: self._record.broke_at(host) for host in hosts}
-        step(self._record, "back", hosts, lambda each: self._back(each, broke), self._work, self._say)
+        step(self._record, "back", hosts, lambda each: self._back(each, broke), self._work)
 
     def _back(self, hosts: Sequence[str], broke: Mapping[str, str]) -> Results:
         work = self._work
@@ -133,7 +139,7 @@ class Upgrade:
         return replace(came, state=DONE, message=again) if came.ok else came
 
     def _measured_again(self, hosts: Sequence[str]) -> Results:
-        self._kept.phase = "back"
+        self._when = "back"
         self._stop(self._before_after.after(hosts))
         slower = {each.before.host for each in self._before_after.result().worse}
         still = failed("the previous versions are back and it is still slower: check the hardware", TOO_SLOW)
@@ -145,19 +151,6 @@ class Upgrade:
         left = self._work.operations.left_drained
         drained = {host: StageResult(NOTHING, f"left drained: {left[host]}") for host in fit if host in left}
         self._record.note("resume", {**dict.fromkeys(fit, StageResult()), **drained})
-
-
-class VerifyRecord:
-    """Saves the figures in the record: before-verify, after-verify, and back-verify after a rollback."""
-
-    def __init__(self, run: Run, wanted: SuiteRequest, asked: str) -> None:
-        self._run, self._wanted, self._asked = run, wanted, asked
-        self.phase = "before"
-        self.verifications: dict[str, HostVerification] = {}
-
-    def __call__(self, _when: str, verifications: Sequence[HostVerification]) -> None:
-        self.verifications = {each.host: each for each in verifications}
-        self._run.save(f"{self.phase}-verify", verify.document(verifications, self._wanted, self._asked))
 
 
 def _not_drained(hosts: Sequence[str]) -> Results:

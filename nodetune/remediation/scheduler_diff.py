@@ -12,7 +12,7 @@ from typing import TextIO
 from nodetune.api.derived import lookup
 from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
 from nodetune.api.model import HostFacts, HostResult
-from nodetune.foundation import nodeset, text
+from nodetune.foundation import by_key, nodeset, text
 from nodetune.remediation import kubelet_diff, slurm_diff
 from nodetune.remediation.slurm_diff import HOSTS
 
@@ -31,10 +31,7 @@ Hunk = tuple[str, tuple[str, ...]]
 
 def write(results: Iterable[HostResult], stream: TextIO) -> int:
     """Write the diff. Return the number of its hunks."""
-    hosts: dict[Hunk, list[str]] = {}
-    for result in results:
-        for hunk in hunks(result.facts) if result.facts else ():
-            hosts.setdefault(hunk, []).append(result.host)
+    hosts = by_key((hunk, result.host) for result in results if result.facts for hunk in hunks(result.facts))
     stream.write(HEADER if hosts else HEADER + NOTHING)
     for file in sorted({file for file, _ in hosts}):
         stream.write(f"\n--- {file}\n+++ {file}\n")

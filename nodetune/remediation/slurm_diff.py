@@ -10,7 +10,7 @@ from nodetune.api.facts_view import FactsView
 from nodetune.api.model import Absent
 from nodetune.checks.shared import slurm_cores, slurm_settings
 from nodetune.checks.slurm import nvlink_blocks_unknown
-from nodetune.foundation import text
+from nodetune.foundation import by_key, text
 from nodetune.onhost import cpu_list
 
 AUTODETECT = (
@@ -74,12 +74,9 @@ def _narrow(facts: FactsView) -> int:
 def _lines(near: dict[int, range], types: list[str], local: str) -> list[str]:
     known = {kind for kind in types if WORD.fullmatch(kind)}
     kind = f" Type={known.pop()}" if len(known) == 1 else ""
-    groups: dict[range, list[int]] = {}
-    for minor in sorted(near):
-        groups.setdefault(near[minor], []).append(minor)
     return [
         f"+NodeName={HOSTS}{local} Name=gpu{kind} File=/dev/nvidia{cpu_list.bracketed(minors)} Cores={cores[0]}-{cores[-1]}"
-        for cores, minors in groups.items()
+        for cores, minors in by_key((near[minor], minor) for minor in sorted(near)).items()
     ]
 
 

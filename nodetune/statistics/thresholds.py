@@ -158,3 +158,16 @@ SHARED_DEFAULT = 2
 """Settings of a block share its default, so that their spreads are alike: this many times fewer degrees of freedom."""
 GPU_TRIAL_NOISE = 0.02
 """The share by which noise may slow one trial of clocks or power: within it, the confirmation decides. Source: judgement."""
+
+# Episodes of hosts and parts. Source: simulation, benchmarks/lemons.py
+
+EPISODE_DAYS = 90
+"""Days in which episodes are counted. Source: judgement; a lemon shows within a quarter."""
+MAX_CHANCE_OF_LEMON = 0.005
+"""The chance that a fleet of hosts that are alike has one that is named, over all its hosts (Holm)."""
+MIN_EPISODES = 4
+"""Fewer episodes name no host, however quiet the others are. Source: judgement; after three a person has looked anyway."""
+MAX_CHANCE_OF_COMMON_CAUSE = 0.01
+"""Episodes of several hosts within an hour have a common cause if chance brings that number of them together this rarely."""
+MIN_REBOOTS = 2
+"""A fault that has to be repaired and was seen again after this many reboots is hardware. Source: judgement; one reboot may find the same wrong state."""

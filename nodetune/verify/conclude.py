@@ -108,7 +108,7 @@ def _measure(figure: Figure) -> Next:
 
 
 def _errors(measured: HostVerification, now: int) -> Iterator[Conclusion]:
-    """Yield the measurements that ended with an error: what they measure is not known."""
+    """Yield the measurements that ended with an error: their figures are unknown."""
     row = faults.row(NO_FIGURE)
     for missing in measured.unmeasured:
         if missing.status == FAILED:
@@ -149,7 +149,7 @@ def _findings(measured: HostVerification, now: int) -> Iterator[Conclusion]:
 
 
 def _judged(measured: HostVerification) -> Iterator[Judged]:
-    """Yield what was judged: each figure that was compared with something, and what the measurements of it show besides."""
+    """Yield what was judged: each figure that was compared with something, and the other faults that its measurement shows."""
     by_figure = by_key((_about(each.figure), each) for each in measured.verdicts if each.status in (PASS, SHORT))
     for about, verdicts in by_figure.items():
         yield Judged(BELOW, about, _places(each.figure for each in verdicts))

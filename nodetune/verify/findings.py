@@ -43,7 +43,7 @@ BY_MEASUREMENT = {
     "gpu_load": ("gpu-throttled",),
     "tcp": ("segments-retransmitted",),
 }
-"""Measurement → the faults that its figures show besides."""
+"""Measurement → the faults that its figures also show."""
 
 
 def wrong_data(missing: Iterable[Unmeasured]) -> list[VerifyFinding]:

@@ -1,4 +1,4 @@
-"""No file of nodetune imports one that imports it again: neither at its head, nor in a function, nor for types only."""
+"""No file of nodetune imports one that imports it again: at its head, in a function, for types only, or by a name in a text."""
 
 import re
 from graphlib import CycleError, TopologicalSorter
@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 import nodetune
-from tests.support.imports import imported
+from tests.support.imports import imported, spelled
 
 PACKAGE = Path(nodetune.__file__).parent
+KINDS_OF_A_RECORD = "nodetune.measurements.host.temporary_settings"
+"""It imports the kind that the record of a killed measurement names, and each kind imports it: the one circle that is left."""
 
 
 def name_of(path, package):
@@ -24,6 +26,24 @@ def graph(package):
     for name, path in files.items():
         wanted = {each if isinstance(each, str) else each[each[1] in files] for each in imported(path, package)}
         found[name] = wanted & set(files) - {name}
+    return found
+
+
+def with_texts(package):
+    """Return that graph, and what files may import by the names in their texts.
+
+    A text with a variable, and one that names a folder, may mean each file there, but for underscored ones and main.py.
+    """
+    files = {name_of(path, package): path for path in package.rglob("*.py")}
+    found = graph(package)
+    for name, path in files.items():
+        for text, is_open in spelled(path, package):
+            rest = {each: each.removeprefix(text if is_open else f"{text}.") for each in files}
+            found[name] |= {
+                each for each in files if rest[each] != each and not re.search(r"(^|\.)(_|main$)", rest[each])
+            }
+            found[name] |= {text} & set(files)
+        found[name].discard(name)
     return found
 
 
@@ -42,8 +62,18 @@ def test_no_two_files_import_each_other():
     assert "nodetune.cli.progress" in imports["nodetune.cli.terminal"], "it is imported in a function"
     assert "nodetune.remediation.ansible.events" in imports["nodetune.cli.progress"], "it is imported for types only"
     assert "nodetune.measurements.rdma" in imports["nodetune.measurements.rdma_latency"], "it is imported by a dot"
-    found = circle(imports)
+    followed = with_texts(PACKAGE)
+    followed[KINDS_OF_A_RECORD] = imports[KINDS_OF_A_RECORD]
+    found = circle(followed)
     assert not found, f"{' <- '.join(found)}: move what they share to a file of its own"
+
+
+def test_names_in_texts_are_followed():
+    imports = with_texts(PACKAGE)
+    assert "nodetune.cli.commands.audit" in imports["nodetune.cli.main"], "it names a folder"
+    assert "nodetune.guard.node.prolog" in imports["nodetune.guard.node.main"], "it has a variable"
+    assert "nodetune.onhost.nvml_limits" in imports["nodetune.guard.node.check_loop"], "it is whole, in a table"
+    assert "nodetune.probe.cpu" in imports["nodetune.probe.main"], "it begins with a dot"
 
 
 def owner(module):
@@ -61,18 +91,27 @@ def test_an_underscored_module_is_used_in_its_own_folder_only():
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        ("from house import b", "def f():\n    from house.a import x"),
-        ("from . import b", "if TYPE_CHECKING:\n    import house.a"),
-        ("import house.b", "from .a import x"),
-        ("from house.c import x", "from . import a"),
+        ("from street.house import b", "def f():\n    from street.house.a import x"),
+        ("from . import b", "if TYPE_CHECKING:\n    import street.house.a"),
+        ("import street.house.b", "from .a import x"),
+        ("from street.house.c import x", "from . import a"),
+        ("import street.house.b", "import_module('street.house.a')"),
+        ("from street.house import b", "importlib.import_module('.a', __package__).f()"),
+        ("from street.house import b", "__import__('street.house.a')"),
+        ("from street.house import b", "LAZY = {'a': 'street.house.a:command'}"),
+        ("from street.house import b", "LAZY = ['street.house.a']"),
+        ("from street.house import b", "def f(name):\n    import_module('street.house.' + name)"),
+        ("from street.house import b", "def f(name):\n    import_module('.' + name, __package__)"),
+        ("from street.house import b", "def f(name):\n    import_module(f'{__package__}.{name}')"),
+        ("from street.house import b", "def f(name):\n    import_module('street.house.{}'.format(name))"),
     ],
 )
 def test_a_circle_is_found_however_it_is_imported(tmp_path, first, second):
-    house = tmp_path / "house"
-    house.mkdir()
-    for name, text in {"__init__": "", "a": first, "b": second, "c": "from house import b"}.items():
+    house = tmp_path / "street" / "house"
+    house.mkdir(parents=True)
+    for name, text in {"__init__": "", "a": first, "b": second, "c": "from street.house import b"}.items():
         (house / f"{name}.py").write_text(text)
-    assert {"house.a", "house.b"} <= set(circle(graph(house)))
+    assert {"street.house.a", "street.house.b"} <= set(circle(with_texts(house.parent)))
 
 
 def folders(imports):

@@ -1,5 +1,6 @@
 """The code of the guides in CONTRIBUTING.md does what they say."""
 
+import functools
 import importlib.util
 import io
 import json
@@ -20,15 +21,18 @@ from nodetune.audit import evaluate, explain
 from nodetune.audit.auditor import Auditor
 from nodetune.audit.selection import Selection
 from nodetune.checks import load
-from nodetune.facts import document
+from nodetune.facts import catalogue, document
+from nodetune.history import kinds
 from nodetune.measurements.host import report
 from nodetune.remediation.host_view import HostView
 from nodetune.remote import payload
-from nodetune.verify import catalogue
+from nodetune.verify import catalogue as measurements
+from tests.support.explicit import unsaid
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(
-    r"^\d\. (?:In )?`([\w./-]+)`[^`]*?(?:`[^`]+`[^`]*?)*\n\n +```(?:python|yaml)\n(.*?) +```", re.DOTALL | re.MULTILINE
+    r"^\d\. (?:In )?`([\w./-]+)`[^`]*?(?:`[^`]+`[^`]*?)*\n\n +```(?:python|yaml|text)\n(.*?) +```",
+    re.DOTALL | re.MULTILINE,
 )
 CODE = {path: textwrap.dedent(code) for path, code in BLOCK.findall((ROOT / "CONTRIBUTING.md").read_text())}
 sys.path.insert(0, str(ROOT / "playbooks" / "module_utils"))
@@ -79,6 +83,20 @@ def test_the_fact_passes_the_test_of_its_guide(tmp_path, monkeypatch):
     test.test_the_bits_are_a_number_and_no_file_is_absent(tree, collect)
 
 
+def test_the_row_of_the_fact_is_all_that_the_catalogue_needs(tmp_path, monkeypatch):
+    row = CODE["nodetune/facts/catalogue.txt"]
+    path = tmp_path / "catalogue.txt"
+    path.write_text(catalogue.PATH.read_text() + "\n" + row)
+    assert unsaid("entropy.available_bits", {"value": 256}) == ["entropy.available_bits"]
+    with monkeypatch.context() as patched:
+        patched.setattr(catalogue, "_texts", functools.cache(catalogue._texts.__wrapped__))
+        patched.setattr(catalogue, "PATH", path)
+        assert unsaid("entropy.available_bits", {"value": 256}) == []
+        assert kinds.of("entropy.available_bits") == "passing"
+    for known in (catalogue.rows, catalogue.wanted_of, kinds._of, kinds._kinds):
+        known.cache_clear()
+
+
 def test_the_remedy_is_built_applied_and_rolled_back(tmp_path):
     space = dict(vars(remedies))
     exec(CODE["nodetune/api/remedies.py"], space)
@@ -100,7 +118,7 @@ def test_the_remedy_is_built_applied_and_rolled_back(tmp_path):
 def test_the_measurement_is_in_the_catalogue_and_measures(tmp_path, monkeypatch):
     made = module("nodetune/measurements/syscall.py", "nodetune.measurements", tmp_path)
     monkeypatch.setattr(payload, "MEASUREMENTS", tmp_path)
-    known = catalogue.of("syscall")
+    known = measurements.of("syscall")
     assert (known.scope, known.seconds, known.tolerance_of("getppid")["drift"]) == ("host", 10.0, 5)
     sent = []
     told = report.Report("syscall", SimpleNamespace(write=sent.append, flush=lambda: None))

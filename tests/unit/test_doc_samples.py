@@ -91,7 +91,6 @@ def test_a_command_in_the_docs_is_one_that_nodetune_takes(line):
         if word.startswith("-") and len(word) > 1:
             option = known.get(word.split("=")[0])
             assert option is not None, f"{line}: nodetune {command.name} has no option {word}"
-            assert not getattr(option, "hidden", False), f"{line}: {word} is an old name"
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,6 @@ sys.path.insert(0, str(ROOT / "playbooks" / "module_utils"))
 
 from nodetune_host import core, journal  # noqa: E402
 from nodetune_host.executor import Executor  # noqa: E402
-from nodetune_host.resources import slurm  # noqa: E402
 
 
 def cli(*words):
@@ -71,12 +70,6 @@ def test_a_host_journal_rolls_its_changes_back(host):
     assert (host / "etc/slurm/slurm.conf").read_text() == (
         "ClusterName=c\nPrologFlags=Contain\nNodeName=gpu1 Gres=gpu:8\n"
     )
-
-
-def test_slurm_conf_with_the_old_mark_is_cleaned_byte_for_byte():
-    text = (OLD / "host/etc/slurm/slurm.conf").read_text()
-    assert "nodetune slurm uninstall" in text
-    assert slurm.without(text) == "ClusterName=c\nPrologFlags=Contain\nNodeName=gpu1 Gres=gpu:8\n"
 
 
 OWN = {
@@ -127,10 +120,9 @@ def test_a_guard_policy_is_read_on_the_node(tmp_path):
     valid("guard-policy", path.read_text())
 
 
-@pytest.mark.parametrize("word", ["blind", "inconclusive"])
-def test_guard_status_reads_what_guards_of_both_releases_left(word):
+def test_guard_status_reads_what_a_guard_left():
     told = {
-        f"file.{node_state.HEARTBEAT}": {"value": f"1700000000 7 health: {word}\n"},
+        f"file.{node_state.HEARTBEAT}": {"value": "1700000000 7 health: inconclusive\n"},
         f"file.{node_state.COUNT}": {"value": "2 times since boot, last in the prolog of job 7: because\n"},
     }
     read = HostResult("gpu1", "ok", facts=document.from_data({"host": "gpu1", "facts": told}))
@@ -170,7 +162,7 @@ def test_a_cache_answers_for_its_host():
 def test_an_audit_is_compared_with_itself_and_drawn_as_before(tmp_path):
     assert "no " in cli("diff", OLD / "audit.json", OLD / "audit.json").lower()
     page = tmp_path / "page.html"
-    cli("audit", "--facts", OLD / "facts/gpu1.json", "--format", "html", "-o", page, "--since", OLD / "audit.json")
+    cli("audit", "--facts", OLD / "facts/gpu1.json", "--format", "html", "-o", page, "--previous", OLD / "audit.json")
     assert page.stat().st_size > 10_000
 
 

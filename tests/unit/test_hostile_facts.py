@@ -12,7 +12,7 @@ from nodetune.api.model import HostFacts, HostResult
 from nodetune.audit import evaluate, fleet, gpu_users
 from nodetune.checks import fleet_comparisons
 from nodetune.config import profile
-from nodetune.facts import document, validation
+from nodetune.facts import catalogue, document
 from nodetune.facts.machine import of
 from nodetune.facts.memo import identities
 from nodetune.guard.deploy import gres, node_state
@@ -23,9 +23,7 @@ from nodetune.remediation import plan as planning
 from tests.support.provisioning import lock, running, site
 
 MACHINE = json.loads((Path(__file__).parents[1] / "data/synthetic/hgx-h200-untuned.json").read_text())
-NAMES = sorted(
-    MACHINE["facts"].keys() | {name for name in validation._table() if "." in name and not name.endswith("*")}
-)
+NAMES = sorted(MACHINE["facts"].keys() | {name for name in catalogue.names() if not name.endswith("*")})
 FAMILIES = sorted({name.partition(".")[0] for name in NAMES})
 DEEP = json.loads("[" * 300 + "]" * 300)
 WRONG = (None, True, -1, 1 << 70, 1.5, "x", "x" * 70_000, [], [None], {}, {"x": None}, {"x": {}}, DEEP)

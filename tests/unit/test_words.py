@@ -72,7 +72,6 @@ KEPT = {
     "nodetune/checks/rdma/rdma_rate_below_siblings.py": {"sibling|siblings"},
     "nodetune/remediation/plan_document.py": {"by hand"},
     "nodetune/guard/deploy/document.py": {"blind"},
-    "nodetune/guard/deploy/node_state.py": {"blind"},
     "nodetune/guard/deploy/policy.py": {"stray|strays"},
     "nodetune/guard/node/metrics.py": {"blind"},
     "nodetune/guard/node/policy.py": {"stray|strays"},

@@ -31,11 +31,11 @@ def common(comparison: Comparison, groups: Mapping[Seen, int]) -> dict[Pool, Con
     pools: dict[Pool, Consensus] = {}
     total = sum(groups.values())
     for items, hosts in groups.items():
-        for pool in {item.pool for item in items}:
+        for pool in dict.fromkeys(item.pool for item in items):
             pools.setdefault(pool, Consensus()).having += hosts
         for item in items:
             pools[item.pool].devices[item.text] += hosts
-        for pool, text in {(item.pool, item.text) for item in items}:
+        for pool, text in dict.fromkeys((item.pool, item.text) for item in items):
             pools[pool].hosts[text] += hosts
     for each in pools.values():
         if comparison.missing and total > each.having:

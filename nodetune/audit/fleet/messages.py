@@ -52,15 +52,8 @@ def odd(
     worst = min((pools[pool] for pool in found.pools), key=lambda pool: pool.hosts[pool.wanted or ""])
     agree = worst.hosts[worst.wanted or ""]
     reason = f"as on {reference}" if reference else f"as on {agree} of {worst.having} hosts ({group})"
-    made = finding(
-        comparison,
-        "fail",
-        group,
-        observed=found.observed(),
-        wanted=found.expected(),
-        reason=reason,
-    )
-    return replace(made, subjects=_subjects(found), compared=compared, agree=agree)
+    made = finding(comparison, "fail", group, found.observed(), found.expected(), reason)
+    return replace(made, subjects=_subjects(found.has), compared=compared, agree=agree)
 
 
 def undecided(
@@ -72,20 +65,12 @@ def undecided(
     counted = ", ".join(f"{count} have {text}" for text, count in values[:MAX_VALUES])
     rest = f", and {len(values) - MAX_VALUES} other values" if len(values) > MAX_VALUES else ""
     reason = f"no majority among {spread.having} hosts ({group}): {counted}{rest}"
-    subjects = _subjects(found)
-    made = finding(
-        comparison,
-        "fail",
-        group,
-        observed=found.observed(),
-        wanted="the same on all",
-        reason=reason,
-    )
-    return replace(made, subjects=subjects, compared=compared, decided=False)
+    made = finding(comparison, "fail", group, found.observed(), "the same on all", reason)
+    return replace(made, subjects=_subjects(found.has), compared=compared, decided=False)
 
 
-def _subjects(found: Odd) -> dict[str, str]:
-    return {} if set(found.has) == {""} else dict(found.has)
+def _subjects(has: Mapping[str, str]) -> dict[str, str]:
+    return {} if set(has) == {""} else dict(has)
 
 
 def outlier(
@@ -95,15 +80,10 @@ def outlier(
     has = {device: f"{number(value)} {comparison.unit}".strip() for device, (value, _) in values.items()}
     _, bounds = max(values.values(), key=lambda each: abs(each[0] - each[1].middle))
     low = f"{number(bounds.low)} to " if comparison.below else "at most "
-    made = finding(
-        comparison,
-        "fail",
-        group,
-        observed=has[""] if set(has) == {""} else plain_text.folded(has),
-        wanted=f"{low}{number(bounds.high)}",
-        reason=f"the median of {compared} hosts ({group}) is {number(bounds.middle)}",
-    )
-    return replace(made, subjects={} if set(has) == {""} else has, compared=compared, agree=compared - outside)
+    observed = has[""] if set(has) == {""} else plain_text.folded(has)
+    reason = f"the median of {compared} hosts ({group}) is {number(bounds.middle)}"
+    made = finding(comparison, "fail", group, observed, f"{low}{number(bounds.high)}", reason)
+    return replace(made, subjects=_subjects(has), compared=compared, agree=compared - outside)
 
 
 def number(value: float) -> str:

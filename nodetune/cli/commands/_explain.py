@@ -16,7 +16,7 @@ from nodetune.audit.request import AuditRequest
 from nodetune.audit.selection import Selection
 from nodetune.cli import proposed_options, settings
 from nodetune.cli.terminal import Terminal
-from nodetune.foundation import UserError
+from nodetune.foundation import UserError, by_key
 from nodetune.foundation.exit_codes import INCOMPLETE, OK
 from nodetune.report.text import host_names
 
@@ -66,12 +66,9 @@ def observed(checks: Iterable[Check], request: AuditRequest) -> tuple[dict[str, 
     named = request.facts_path is not None or (bool(request.connection.inventory) and _typed())
     if not wanted.select:
         return {}, named
-    found: dict[str, Seen] = {}
     asked = replace(request, selection=wanted, no_compare=True, reference=None)
-    for result in run.run(asked, wanted, Terminal()) if named else _here(wanted):
-        for finding in result.findings if result.state == "ok" else ():
-            found.setdefault(finding.check, []).append((result, finding))
-    return found, named
+    read = [each for each in (run.run(asked, wanted, Terminal()) if named else _here(wanted)) if each.state == "ok"]
+    return by_key((finding.check, (each, finding)) for each in read for finding in each.findings), named
 
 
 def _typed() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import TextIO
 
@@ -17,6 +18,11 @@ from nodetune.remediation import document
 from nodetune.remediation.ansible.events import Outcome
 from nodetune.report.text import apply, provision
 from nodetune.verify.compare import MIN_RUNS
+
+
+def print_plan(stream: TextIO, found: Preflight) -> None:
+    """Print what each host gets."""
+    provision.print_plan(stream, found.decisions, found.came, shlex.join(found.request.connection.words))
 
 
 def question(found: Preflight) -> str:

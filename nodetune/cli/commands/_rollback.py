@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import click
 from click.core import ParameterSource
 
-from nodetune.cli import host_options, verbosity
+from nodetune.cli import verbosity
 from nodetune.cli.commands import _apply
 from nodetune.cli.host_options import HostOptions
 from nodetune.cli.terminal import Terminal
@@ -93,8 +93,7 @@ def options_of(of: Run, typed: HostOptions) -> HostOptions:
         known |= {"vault_password_file": None, "ask_vault_pass": False}
     known["inventory"] = of.about.get("inventory")
     options = replace(typed, **{name: value for name, value in known.items() if not _is_typed(name)})
-    transport = host_options.OLD_TRANSPORTS.get(options.transport, options.transport)
-    return replace(options, transport=transport, limit=options.limit if options.inventory else None)
+    return replace(options, limit=options.limit if options.inventory else None)
 
 
 def _is_typed(name: str) -> bool:

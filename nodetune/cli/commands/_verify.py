@@ -60,7 +60,7 @@ def verified(request: VerifyRequest, site: tuple[Path, ...], output_format: str,
             verify_metrics.write(verifications, stream)
         else:
             propose = not (request.baseline or request.save_baseline)
-            verify.print_verify(stream, verifications, measure, asked, propose, gpu_hour)
+            verify.Printer(console(stream), verifications, measure, asked, propose, gpu_hour).verify()
         if output:
             verbosity.note("".join(verify.totals(verifications)))
     if not (measure.only or measure.gpus or any(each.state == "interrupted" for each in verifications)):

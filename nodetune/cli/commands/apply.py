@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import change_options, deprecated, requests, settings, verbosity
+from nodetune.cli import change_options, requests, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
 from nodetune.cli.requests import of
@@ -19,16 +19,13 @@ from nodetune.report import rows
 from nodetune.verify import suites
 from nodetune.verify.compare import MIN_RUNS
 
-OLD_NAMES = {old: name for name, old in BY_NAME.items() if name != old}
-"""Names of disruptions on the command line of the previous release."""
-
 
 @requests.command("apply", ApplyRequest)
 @cli_options.changed_nodes
 @cli_options.selection
 @click.option(
     "--max-disruption",
-    type=deprecated.Choice(list(BY_NAME), was=OLD_NAMES),
+    type=click.Choice(list(BY_NAME)),
     default=ApplyRequest.max_disruption,
     show_default=True,
     help="Maximum disruption allowed. Anything above new-sessions also needs idle GPUs and a drained or cordoned node.",

@@ -15,10 +15,9 @@ from nodetune import report
 from nodetune.api.model import SEVERITIES, HostResult
 from nodetune.audit import run
 from nodetune.audit.request import CACHE_MINUTES, AuditRequest
-from nodetune.audit.selection import names_cohorts
 from nodetune.audit.summary import Summary, compliant, exit_code, summarise, totals
-from nodetune.cli import deprecated, proposed_options, requests, settings, verbosity
 from nodetune.cli import options as cli_options
+from nodetune.cli import proposed_options, requests, settings, verbosity
 from nodetune.cli.host_options import comparing
 from nodetune.cli.requests import of
 from nodetune.cli.terminal import Terminal
@@ -36,7 +35,6 @@ _aging = cli_options.stack(
         **cli_options.FOLDER,
         help="Save facts in this folder; do not probe hosts that have some there. An interrupted audit continues.",
     ),
-    deprecated.alias("--keep", "--cache"),
     click.option(
         "--max-age",
         callback=cli_options.span,
@@ -51,14 +49,6 @@ _against = click.option(
     **of(AuditRequest, "against"),
     help="Report which criteria of a scorecard the hosts meet: nodetune's checklist, ClusterMAX, NVIDIA's requirements for AI clouds, or NVIDIA Health Validation. Changes no exit code.",
 )
-
-
-class _GroupBy(deprecated.Split):
-    to = "--cohort"
-
-    @staticmethod
-    def moved(value: str) -> bool:
-        return names_cohorts(value)
 
 
 def _check_format(output_format: str, about: report.About, output: Path | None, *, full: bool) -> None:
@@ -79,10 +69,8 @@ def _check_format(output_format: str, about: report.About, output: Path | None, 
 @cli_options.saved_facts
 @_aging
 @cli_options.selection
-@deprecated.alias("--by", "--group-by")
 @click.option(
     "--group-by",
-    cls=_GroupBy,
     type=click.Choice(["finding", "host"]),
     default="finding",
     show_default=True,
@@ -90,7 +78,6 @@ def _check_format(output_format: str, about: report.About, output: Path | None, 
 )
 @click.option("--full", is_flag=True, help="Show everything about each finding in the text report, also low and info.")
 @comparing
-@deprecated.alias("--no-fleet", "--no-compare", is_flag=True)
 @_against
 @cli_options.fail_on
 @cli_options.audit_format

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from nodetune.cli import options, settings
+from nodetune.cli.known_settings import KNOWN
 
 
 @click.command("config")
@@ -25,12 +26,11 @@ def command(context: click.Context, output_format: str) -> None:
     The command line counts first, then NODETUNE_ variables (NODETUNE_INVENTORY), then the file in the current folder,
     and then ~/.config/nodetune/nodetune.toml. NODETUNE_CONFIG names one file to read instead; empty, none is read.
     """
-    known = settings.known()
-    made = click.Command("config", params=[*known.values()]).make_context("config", [], parent=context)
+    made = click.Command("config", params=[*KNOWN.values()]).make_context("config", [], parent=context)
     if output_format == "json":
         click.echo(json.dumps(_document(made), indent=1))
         return
-    rows = [(key, each.shown(made.params[str(each.name)]), settings.origin(made, each)) for key, each in known.items()]
+    rows = [(key, each.shown(made.params[str(each.name)]), settings.origin(made, each)) for key, each in KNOWN.items()]
     width, wide = (max(len(row[column]) for row in rows) for column in (0, 1))
     for key, value, where in rows:
         click.echo(f"{key:{width}}  {value:{wide}}  {where}")
@@ -41,7 +41,7 @@ def _document(made: click.Context) -> dict[str, Any]:
     """Return the settings as data: what is not set is null, and a setting that repeats is a list."""
     values = {
         key: {"value": _value(each, made.params[str(each.name)]), "from": settings.origin(made, each)}
-        for key, each in settings.known().items()
+        for key, each in KNOWN.items()
     }
     plain: dict[str, Any] = json.loads(json.dumps(values, default=str))
     return {"schema": "nodetune.config/1", "settings": plain, "files": list(map(str, settings.files()))}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from nodetune.cli import Folder
+from nodetune.cli import folder
 
 
-@click.group("guard", cls=Folder)
+@click.group("guard", cls=folder("nodetune.cli.commands._guard"))
 def command() -> None:
     """Keep jobs off bad nodes of Slurm and Kubernetes."""

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import change_options, deprecated, proposed_options, requests, settings, verbosity
+from nodetune.cli import change_options, requests, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.terminal import Terminal
 from nodetune.provision import STAGES
 from nodetune.provision.request import ProvisionRequest
 
-STAGE = deprecated.Choice(STAGES, was={"look": "preflight"})
+STAGE = click.Choice(STAGES)
 
 
 @requests.command("provision", ProvisionRequest)
@@ -72,15 +72,14 @@ def command(
     (with --upgrade: slower than before, and rolled back).
     """
     from nodetune.cli.commands import _apply, _provision
-    from nodetune.provision import run
-    from nodetune.report.text import provision
+    from nodetune.provision import preflight, run
 
     settings.announce()
     show = Terminal()
     with cli_options.writing(output) as stream:
-        found = run.prepare(request, show)
+        found = preflight.prepare(request, show)
         if output_format == "text":
-            provision.print_plan(stream, found.decisions, found.came, proposed_options.text(request.connection))
+            _provision.print_plan(stream, found)
         if dry_run:
             outcomes, code = run.dry_run(found, show)
             _provision.print_dry_run(stream, found, outcomes, output_format)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from nodetune.cli import Folder
+from nodetune.cli import folder
 
 
-@click.group("tune", cls=Folder)
+@click.group("tune", cls=folder("nodetune.cli.commands._tune"))
 def command() -> None:
     """Find better settings by measuring, and prove them."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import deprecated, measuring_options, requests, verbosity
+from nodetune.cli import measuring_options, requests, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.requests import of
 from nodetune.foundation import text
@@ -91,7 +91,6 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
     metavar="CIDR",
     help="Network for --pairs (10.1.0.0/16). Default: the network of the default route.",
 )
-@deprecated.alias("--together", "--multi-node", is_flag=True)
 @click.option(
     "--multi-node", is_flag=True, help="Run NCCL, and disk_hosts, across all hosts instead of within each host."
 )
@@ -105,7 +104,6 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
     metavar="N",
     help="Number of repetitions (--compare needs at least 5).",
 )
-@deprecated.alias("--even-if-busy", "--allow-busy", is_flag=True)
 @click.option("--allow-busy", is_flag=True, help="Measure hosts whose GPUs are in use. Disturbs their jobs.")
 @click.option(
     "--baseline",

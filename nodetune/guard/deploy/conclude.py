@@ -10,7 +10,7 @@ from nodetune.api.conclusion import CERTAIN, UNKNOWN, Action, Conclusion, Examin
 from nodetune.guard.deploy.status import Guard, Status
 
 SOURCE = "guard"
-HELD, BLIND = "node-held-by-guard", "guard-inconclusive"
+HELD, INCONCLUSIVE = "node-held-by-guard", "guard-inconclusive"
 
 
 def concluded(nodes: Iterable[Status], now: int) -> Examined:
@@ -34,12 +34,12 @@ def _of_node(node: Status, guard: Guard) -> Examined:
         node.name,
         at,
         __version__,
-        (Judged(HELD), Judged(BLIND)) if passed else (),
+        (Judged(HELD), Judged(INCONCLUSIVE)) if passed else (),
         {HELD: "the last run was inconclusive"} if inconclusive else {},
     )
     if passed:
         return Examined((), (looked,))
-    row = faults.row(BLIND if inconclusive else HELD)
+    row = faults.row(INCONCLUSIVE if inconclusive else HELD)
     drained = f", {node.state.lower()}" if node.out_of_service else ""
     return Examined(
         (

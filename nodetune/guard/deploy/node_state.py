@@ -17,8 +17,6 @@ NOTES = (f"{RUN}/{drain.NOTE}", f"{drain.KEPT}/{drain.NOTE}")
 HELD, EXPLAINED = f"{RUN}/{records.HELD}", f"{RUN}/{drain.EXPLAINED}"
 FACTS = frozenset(f"file.{path}" for path in (HEARTBEAT, COUNT, POLICY, *NOTES, HELD, EXPLAINED))
 _FAILED = re.compile(r"\b(fail|held): (.+)", re.DOTALL)
-OLD = "blind"
-"""The word of 0.1.0 for inconclusive: nodes with a guard of 0.1.0 report it."""
 
 
 class NodeState(Selection):
@@ -56,7 +54,7 @@ def last_run(facts: HostFacts) -> tuple[int, str, str] | None:
     words = text(facts, HEARTBEAT).split(None, 2)
     if len(words) != 3 or not re.fullmatch(r"[0-9]{1,12}", words[0]):
         return None
-    return int(words[0]), words[1], _FAILED.sub(r"\1", words[2].strip()).replace(OLD, "inconclusive")
+    return int(words[0]), words[1], _FAILED.sub(r"\1", words[2].strip())
 
 
 def last_reason(facts: HostFacts) -> str:

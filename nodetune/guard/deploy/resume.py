@@ -15,7 +15,7 @@ from nodetune.api.model import Finding, HostFacts, HostResult
 from nodetune.audit import run as audit_run
 from nodetune.audit.devices import line
 from nodetune.audit.selection import Selection
-from nodetune.foundation import UserError
+from nodetune.foundation import UserError, by_key
 from nodetune.foundation import text as plain_text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 from nodetune.foundation.stage_output import Show
@@ -24,7 +24,7 @@ from nodetune.guard.deploy.paths import POLICY
 from nodetune.guard.deploy.request import ResumeRequest
 from nodetune.guard.node import drain, gating_checks
 from nodetune.guard.node import policy as on_node
-from nodetune.guard.node.main import InconclusiveError
+from nodetune.guard.node.invocation import InconclusiveError
 from nodetune.guard.node.scontrol import ScontrolError, Slurm, SlurmNode
 
 STAYS, MAY, BACK = "stays", "may come back", "back"
@@ -193,9 +193,7 @@ def _findings(drained: Drained, result: HostResult, facts: HostFacts) -> list[Fi
 
 
 def _fate(name: str, found: Iterable[Finding], blamed: set[str]) -> Fate:
-    by_status: dict[str, list[Finding]] = {}
-    for each in found:
-        by_status.setdefault(each.status, []).append(each)
+    by_status = by_key((each.status, each) for each in found)
     failing, unknown = by_status.get("fail", []), by_status.get("unknown", [])
     if failing:
         first = failing[0]

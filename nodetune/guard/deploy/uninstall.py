@@ -7,6 +7,7 @@ from typing import Any
 
 from nodetune.audit import auditor
 from nodetune.audit import hosts as audit_hosts
+from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
 from nodetune.foundation.stage_output import Show, Silent
@@ -27,10 +28,8 @@ def prepare(request: UninstallRequest, show: Show) -> GuardedHosts:
 
 def drained(hosts: GuardedHosts) -> tuple[list[str], bool]:
     """Return the nodes of Slurm that the guard drained, and whether Slurm was asked: else they were, and may still be."""
-    noted: dict[str, list[Mapping[str, Any]]] = {}
-    for node in hosts.nodes:
-        for each in node_state.notes(node.facts):
-            noted.setdefault(plain_text.plain(str(each.get("node"))), []).append(each)
+    notes = (each for node in hosts.nodes for each in node_state.notes(node.facts))
+    noted = by_key((plain_text.plain(str(each.get("node"))), each) for each in notes)
     if not noted:
         return [], True
     try:

@@ -15,7 +15,7 @@ TYPE_CHECKING = False  # the real one is in typing, which costs more than the wh
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nodetune.guard.node.job import Job
+    from nodetune.guard.node.invocation import Job
 
 NODE = "node"
 

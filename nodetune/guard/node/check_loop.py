@@ -14,15 +14,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nodetune.guard.node import gating_checks, health, log, policy, read, records
-from nodetune.guard.node.main import InconclusiveError, say
+from nodetune.guard.node.invocation import InconclusiveError, say
 from nodetune.onhost import host_root, worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
-    from nodetune.guard.node.job import Job
-    from nodetune.guard.node.main import Arguments
+    from nodetune.guard.node.invocation import Arguments, Job
     from nodetune.guard.node.policy import Policy
 
 EVERY_SECONDS = 30.0

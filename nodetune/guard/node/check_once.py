@@ -7,11 +7,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from nodetune.guard.node import check_loop, records
-from nodetune.guard.node.main import RUN
+from nodetune.guard.node.invocation import RUN
 
 if TYPE_CHECKING:
-    from nodetune.guard.node.job import Job
-    from nodetune.guard.node.main import Arguments
+    from nodetune.guard.node.invocation import Arguments, Job
 
 
 def run(asked: Arguments, job: Job) -> int:

@@ -10,13 +10,12 @@ import time
 from typing import TYPE_CHECKING
 
 from nodetune.foundation import text as plain_text
-from nodetune.guard.node.main import HOLD, RUN
+from nodetune.guard.node.invocation import HOLD, RUN
 from nodetune.guard.node.node_status import SlurmRefusedError
 from nodetune.guard.node.report import say, server
 
 if TYPE_CHECKING:
-    from nodetune.guard.node.job import Job
-    from nodetune.guard.node.main import Arguments
+    from nodetune.guard.node.invocation import Arguments, Job
 
 ROUNDS, PAUSE_SECONDS = 20, 10.0
 

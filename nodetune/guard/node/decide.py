@@ -15,7 +15,7 @@ from nodetune.api.device import Device
 from nodetune.api.model import Absent, Each, Finding, HostFacts, Unread, Value
 from nodetune.audit.devices import named
 from nodetune.guard.node import log
-from nodetune.guard.node.job import MAX_GPUS, Job
+from nodetune.guard.node.invocation import MAX_GPUS, Job
 
 GPU_SUBJECT = re.compile(r"GPU\d+|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
 

@@ -15,14 +15,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nodetune.guard.node import cache, records
-from nodetune.guard.node.main import HOLD, INCONCLUSIVE, RUN, say
+from nodetune.guard.node.invocation import HOLD, INCONCLUSIVE, RUN, say
 
 if TYPE_CHECKING:
     from nodetune.api.device import Device
     from nodetune.api.model import Check, Finding
     from nodetune.guard.node.decide import Decision
-    from nodetune.guard.node.job import Job
-    from nodetune.guard.node.main import Arguments
+    from nodetune.guard.node.invocation import Arguments, Job
     from nodetune.guard.node.policy import Policy
 
 SNAPSHOT = ("gpu.ecc_uncorrected_volatile", "gpu.nvlink_errors", "xid.events", "xid.fallen_off_bus")

@@ -11,7 +11,7 @@ from typing import Any
 from nodetune.api import predicates
 from nodetune.api.model import Absent, Check, Each, Fact, Finding, HostFacts, Remedy, Unread, Value
 from nodetune.audit import evaluate
-from nodetune.guard.node.main import InconclusiveError
+from nodetune.guard.node.invocation import InconclusiveError
 
 NVML = "nvml-not-answering"
 DRIVERS_OWN = {"hang", "stuck", "crash"}

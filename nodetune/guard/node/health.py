@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from nodetune.audit import devices
 from nodetune.guard.node import drain, failure_limit, gating_checks, log, policy, read, records, scontrol
-from nodetune.guard.node.main import INCONCLUSIVE, RUN, say
+from nodetune.guard.node.invocation import INCONCLUSIVE, RUN, say
 
 if TYPE_CHECKING:
-    from nodetune.guard.node.job import Job
-    from nodetune.guard.node.main import Arguments
+    from nodetune.guard.node.invocation import Arguments, Job
 
 RESULT = "health.json"
 VERDICT = "verdict.json"

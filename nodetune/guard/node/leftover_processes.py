@@ -15,7 +15,7 @@ from nodetune.guard.node import records
 from nodetune.onhost.slurm_cgroup import JOB
 
 if TYPE_CHECKING:
-    from nodetune.guard.node.job import Job
+    from nodetune.guard.node.invocation import Job
 
     Process = Mapping[str, Any]
 

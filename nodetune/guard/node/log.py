@@ -15,7 +15,7 @@ from nodetune.guard.node import records
 
 if TYPE_CHECKING:
     from nodetune.api.device import Device
-    from nodetune.guard.node.job import Job
+    from nodetune.guard.node.invocation import Job
     from nodetune.guard.node.policy import Policy
 
 MAX_REASON_LENGTH = 200

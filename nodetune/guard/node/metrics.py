@@ -20,7 +20,7 @@ MAX_LINE_LENGTH = 80
 LARGEST = 1 << 20
 VERDICTS = ("pass", "fail", "inconclusive")
 OLD = "blind"
-"""The word of 0.1.0 for inconclusive. A guard of 0.1.0 writes it; metrics have it along with the new one until 0.3.0."""
+"""The old word for inconclusive: metrics have it along with the new one until 0.3.0."""
 HELP = {
     "info": ("gauge", "The guard of this node: version, profile, mode and action."),
     "result": ("gauge", "1 for the result of the last health check: pass, fail or inconclusive (old name: blind)."),
@@ -41,8 +41,6 @@ class GuardFiles:
     def __init__(self, run: str, policy: str, now: float, result: str = "health.json") -> None:
         self.policy = _data(policy)
         found = _data(os.path.join(run, result))
-        if found.get("verdict") == OLD:
-            found["verdict"] = "inconclusive"
         self.health = found if found.get("verdict") in VERDICTS else {}
         self.now = now
         self.off = next((path for path in self.policy.get("off") or () if os.path.lexists(str(path))), "")

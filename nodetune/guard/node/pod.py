@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from nodetune.audit import devices
 from nodetune.guard.node import gating_checks, log, policy, read
-from nodetune.guard.node.main import HOLD, RUN, InconclusiveError, say
+from nodetune.guard.node.invocation import HOLD, RUN, InconclusiveError, say
 
 if TYPE_CHECKING:
-    from nodetune.guard.node.job import Job
-    from nodetune.guard.node.main import Arguments
+    from nodetune.guard.node.invocation import Arguments, Job
 
 READ_SHARE = 0.9
 """Of the whole time: until when to read."""

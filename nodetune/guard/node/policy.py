@@ -9,7 +9,7 @@ import time
 from math import inf
 
 from nodetune.guard.node import cache, records
-from nodetune.guard.node.main import InconclusiveError
+from nodetune.guard.node.invocation import InconclusiveError
 
 TYPE_CHECKING = False  # the real one is in typing, which costs ten milliseconds before the readers are started
 if TYPE_CHECKING:

@@ -13,15 +13,14 @@ import signal
 import time
 
 from nodetune.guard.node import cache, policy, records
-from nodetune.guard.node.main import HOLD, INCONCLUSIVE, RUN, InconclusiveError, say
+from nodetune.guard.node.invocation import HOLD, INCONCLUSIVE, RUN, InconclusiveError, say
 
 TYPE_CHECKING = False  # the real one is in typing, which costs ten milliseconds before the readers are started
 if TYPE_CHECKING:
     from typing import Any
 
     from nodetune.guard.node.decide import Decision
-    from nodetune.guard.node.job import Job
-    from nodetune.guard.node.main import Arguments
+    from nodetune.guard.node.invocation import Arguments, Job
 
 LOCK_SHARE, READ_SHARE, SHARED_SHARE = 0.4, 0.8, 0.92
 """Of the whole time: when to stop waiting for another run, to end reading, and to wait no more for the shared folder."""

@@ -17,12 +17,11 @@ from nodetune.foundation import text as plain_text
 from nodetune.guard.node import condition as conditions
 from nodetune.guard.node import health, records
 from nodetune.guard.node.condition import CheckResults, Condition, RecentChecks
-from nodetune.guard.node.main import RUN, InconclusiveError
+from nodetune.guard.node.invocation import RUN, InconclusiveError
 from nodetune.guard.node.node_status import Server, SlurmRefusedError
 
 if TYPE_CHECKING:
-    from nodetune.guard.node.job import Job
-    from nodetune.guard.node.main import Arguments
+    from nodetune.guard.node.invocation import Arguments, Job
 
 TICK_SECONDS = 1.0
 STALE_SECONDS = 300.0

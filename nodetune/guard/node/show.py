@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from nodetune.foundation import text as plain_text
 from nodetune.guard.node import records
-from nodetune.guard.node.main import RUN, say
+from nodetune.guard.node.invocation import RUN, say
 
 if TYPE_CHECKING:
-    from nodetune.guard.node.job import Job
-    from nodetune.guard.node.main import Arguments
+    from nodetune.guard.node.invocation import Arguments, Job
 
 MAX_FAILURES = 10
 

@@ -40,7 +40,7 @@ FAULTS = {
     PAUSED: "gpu-paused",
     IDLE: "gpu-idle",
 }
-"""Verdict → fault; the others are none."""
+"""Verdict → fault. Other verdicts are about GPUs that work, are free or are unknown."""
 
 OF_JOBS = tuple(each.id for each in faults.of_source(SOURCE) if each.who == USER)
 """Faults of jobs: over when the job does otherwise or is gone. Those of GPUs show under a load only."""

@@ -150,7 +150,7 @@ def _measure(name, options, report):
     except MemoryError:
         _without(report, "failed", "this host has too little free memory for it")
     except Exception as problem:
-        _without(report, "failed", "the {} measurement failed: {}".format(name, where(problem)))
+        _without(report, "failed", "the {} measurement failed: {}".format(name, reporting.where(problem)))
     if report.gpu_watch:
         report.send("gpus", report.gpu_watch.told())
 
@@ -164,17 +164,6 @@ def _without(report, kind, reason):
     report.without(kind, reason, None, None)
     if len(report.hosts) > 1:
         report.tell(protocol.ENDED, {"skip": reason} if kind == "skip" else reason)
-
-
-def where(problem):
-    """Describe an error and the line of our code where it occurred."""
-    trace = problem.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    place = (
-        "" if trace is None else " ({}:{})".format(os.path.basename(trace.tb_frame.f_code.co_filename), trace.tb_lineno)
-    )
-    return "{!r}{}".format(problem, place)
 
 
 def hold_forks():

@@ -11,7 +11,6 @@ import tempfile
 import time
 
 from nodetune.onhost import worker
-from . import measurement_process
 from . import report as reporting
 
 LOOK_SECONDS = 0.5
@@ -129,7 +128,7 @@ def _reported(run, out, given):
     except reporting.MeasurementError as reason:
         out.send("fault", str(reason))
     except Exception as problem:
-        out.send("fault", measurement_process.where(problem))
+        out.send("fault", reporting.where(problem))
 
 
 class Team:

@@ -172,3 +172,14 @@ class Report:
         data = json.dumps([kind, content]).encode("ascii") + b"\n"
         with self._lock:
             files.write_all(self._out, data)
+
+
+def where(problem):
+    """Describe an error and the line of our code where it occurred."""
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = (
+        "" if trace is None else " ({}:{})".format(os.path.basename(trace.tb_frame.f_code.co_filename), trace.tb_lineno)
+    )
+    return "{!r}{}".format(problem, place)

@@ -102,6 +102,20 @@ class PlayInventory:
         if "_pods" in vars(self):
             self._pods.close()
 
+    def reached(
+        self, targets: Sequence[Target], variables: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[dict[str, tuple[Target, dict[str, Any]]], dict[str, str]]:
+        """Return alias → target and all its variables, and host name → why Ansible cannot reach it."""
+        found, lost = {}, {}
+        for number, target in enumerate(targets):
+            given = dict(variables.get(target.name, {}))
+            try:
+                check_data(given)
+                found[f"h{number}"] = target, {**given, **self.variables(target)}
+            except UnreachableError as problem:
+                lost[target.name] = problem.message
+        return found, lost
+
     def variables(self, target: Target) -> dict[str, Any]:
         """Return the connection variables. Raise UnreachableError if Ansible cannot reach the host as nodetune does."""
         target.check()

@@ -67,10 +67,11 @@ def play(
     if not targets:
         return {}
     forks = max(1, min(play_options.forks, MAX_FORKS, len(targets)))
+    given = _variables(targets, variables, run, play_options.check)
     return runner.run(
         playbook,
         targets,
-        _variables(targets, variables, run, play_options.check),
+        given,
         play_options.connection,
         ["--diff", *(["--check"] if play_options.check else []), "--forks", str(forks)],
         play_options.seconds * math.ceil(len(targets) / forks),

@@ -12,9 +12,9 @@ from typing import Any
 
 from nodetune.foundation import paths
 from nodetune.hosts.connection_options import SessionOptions
-from nodetune.hosts.target import Target, UnreachableError
+from nodetune.hosts.target import Target
 from nodetune.remediation.ansible.events import Event, Outcome, Reader
-from nodetune.remediation.ansible.inventory import PlayInventory, check_data, inventory, login_command, secrets
+from nodetune.remediation.ansible.inventory import PlayInventory, inventory, login_command, secrets
 from nodetune.remediation.ansible.workspace import Workspace, opened
 
 
@@ -30,31 +30,19 @@ def run(
     """Run a playbook with these arguments of ansible-playbook, for `seconds` at most; host name → outcome."""
     reach = PlayInventory(connection, seconds)
     try:
-        return _played(playbook, targets, _reachable(targets, variables, reach), arguments, seconds, on_event)
+        found, lost = reach.reached(targets, variables)
+        outcomes = {name: Outcome(name, "unreachable", why) for name, why in lost.items()}
+        if not found:
+            return outcomes
+        hosts = inventory({alias: of for alias, (_, of) in found.items()})
+        hidden, logins = secrets(targets), {alias: login_command(target) for alias, (target, _) in found.items()}
+        reader = Reader({alias: target.name for alias, (target, _) in found.items()}, hidden, logins)
+        with opened() as place:
+            place.lay_out(hosts)
+            stopped = _run(place, [*arguments, str(_path(playbook))], reader, seconds, on_event)
     finally:
         reach.close()
-
-
-def _played(
-    playbook: str | Path,
-    targets: Sequence[Target],
-    reached: tuple[dict[str, tuple[Target, dict[str, Any]]], dict[str, Outcome]],
-    arguments: Sequence[str],
-    seconds: float,
-    on_event: Callable[[Event], None],
-) -> dict[str, Outcome]:
-    found, lost = reached
-    if not found:
-        return lost
-    reader = Reader(
-        {alias: target.name for alias, (target, _) in found.items()},
-        secrets(targets),
-        {alias: login_command(target) for alias, (target, _) in found.items()},
-    )
-    with opened() as place:
-        place.lay_out(inventory({alias: of for alias, (_, of) in found.items()}))
-        stopped = _run(place, [*arguments, str(_path(playbook))], reader, seconds, on_event)
-    outcomes = {**lost, **reader.outcomes(stopped)}
+    outcomes |= reader.outcomes(stopped)
     return {target.name: outcomes[target.name] for target in targets}
 
 
@@ -62,21 +50,6 @@ def _path(playbook: str | Path) -> Path:
     return (
         playbook.absolute() if isinstance(playbook, Path) else paths.shared("playbooks") / "engine" / f"{playbook}.yml"
     )
-
-
-def _reachable(
-    targets: Sequence[Target], variables: Mapping[str, Mapping[str, Any]], reach: PlayInventory
-) -> tuple[dict[str, tuple[Target, dict[str, Any]]], dict[str, Outcome]]:
-    """Return alias → target and all its variables, and the outcomes of those that Ansible cannot reach."""
-    found, lost = {}, {}
-    for number, target in enumerate(targets):
-        given = dict(variables.get(target.name, {}))
-        try:
-            check_data(given)
-            found[f"h{number}"] = target, {**given, **reach.variables(target)}
-        except UnreachableError as problem:
-            lost[target.name] = Outcome(target.name, "unreachable", problem.message)
-    return found, lost
 
 
 def _run(

@@ -29,7 +29,7 @@ def _change(fix: Fix, target: str, host: HostView) -> dict[str, Any]:
         raise UnfixableError(f"{unit} is not installed: install the package that contains it, then plan again")
     if known.get("enabled") == "masked" and fix.value == "enabled":
         host.note(f"{unit} is masked, so someone did not want it: it will be unmasked, and systemd reloaded.")
-    nothing_to_enable = known.get("enabled") in ENABLE_HAS_NO_EFFECT and fix.value != "masked"
+    nothing_to_enable = known.get("enabled") in ENABLE_HAS_NO_EFFECT
     return {
         "change": "unit",
         "unit": unit,

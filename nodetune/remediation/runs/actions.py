@@ -1,4 +1,4 @@
-"""What a run did to each host, for the history."""
+"""The action of a run on each host, for the history."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from nodetune.foundation import by_key
 from nodetune.remediation.runs import record
 from nodetune.remediation.runs.files import RunError
 from nodetune.remediation.runs.record import DONE, INTERRUPTED, Run
@@ -23,10 +24,8 @@ MAX_EARLIER_RUNS = 20
 
 def over(own: Run) -> dict[str, str]:
     """Return host → runs of this machine that are over, ended or not: their locks may be taken over."""
-    past: dict[str, list[str]] = {}
-    for run in record.listing(own.folder.parent):
-        for host in _hosts_if_over(run) if run.id != own.id else ():
-            past.setdefault(host, []).append(run.id)
+    others = (run for run in record.listing(own.folder.parent) if run.id != own.id)
+    past = by_key((host, run.id) for run in others for host in _hosts_if_over(run))
     return {host: " ".join(ids[:MAX_EARLIER_RUNS]) for host, ids in past.items()}
 
 
@@ -107,15 +106,10 @@ def _of(rollback: Run) -> str:
 
 
 def _undone(rollback: Run) -> list[str]:
-    """Return the hosts where a rollback undid everything, or where it restored the changes of a run, if only partly.
-
-    Before 0.2.0, only the exit code shows this.
-    """
+    """Return the hosts where a rollback undid everything, or where it restored the changes of a run, if only partly."""
     partly = changed(rollback, rollback.about["hosts"]) if _makes_stand(rollback) else []
     recorded = rollback.about.get("undone")
-    if isinstance(recorded, list):
-        return [*map(str, recorded), *partly]
-    return list(rollback.about["hosts"]) if rollback.about.get("exit") == 0 else []
+    return [*map(str, recorded), *partly] if isinstance(recorded, list) else []
 
 
 def _makes_stand(run: Run) -> bool:

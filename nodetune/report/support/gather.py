@@ -12,12 +12,12 @@ from nodetune.audit import explain
 from nodetune.audit import run as audit_run
 from nodetune.audit.auditor import Auditor
 from nodetune.audit.selection import Selection
-from nodetune.facts import document
+from nodetune.facts import catalogue, document
 from nodetune.foundation import UserError, json_document, sealed
 from nodetune.foundation.stage_output import Show
 from nodetune.history import timeline
 from nodetune.history.history import History
-from nodetune.history.snapshot import FIGURES
+from nodetune.history.kinds import FIGURES
 from nodetune.remediation.runs import earlier_runs
 from nodetune.report.support import vendor_facts
 from nodetune.report.support.request import SupportRequest
@@ -49,7 +49,7 @@ class Gathering(Selection):
     """The audit's facts, and the serial numbers that a vendor asks for."""
 
     def facts(self) -> set[str]:
-        return super().facts() | {*vendor_facts.MORE, "block.serial", "memory.serial", "rdma.guid"}
+        return super().facts() | catalogue.asked_for()
 
 
 def gather(request: SupportRequest, show: Show) -> Dossier:

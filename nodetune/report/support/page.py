@@ -10,7 +10,7 @@ from nodetune import __version__
 from nodetune.api.model import Each, HostFacts, Value
 from nodetune.facts import machine
 from nodetune.foundation import text
-from nodetune.history.snapshot import FIGURES
+from nodetune.history.kinds import FIGURES
 from nodetune.report.support.gather import HISTORY_DAYS, Dossier
 
 MAX_LINES = 12

@@ -1,36 +1,18 @@
 """The facts that a vendor needs, and texts without secrets. Pure.
 
-Two barriers: only facts of hardware and its driver pass, and in all texts what looks like a secret is removed.
+Two barriers: only facts of hardware and its driver pass, as the catalogue says, and in all texts what looks like a secret is removed.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
 from nodetune.api.model import HostFacts
-from nodetune.facts import document
+from nodetune.facts import catalogue, document
 
 REMOVED = "removed"
-SHOWN = (
-    *("gpu.*", "xid.*", "pci.*", "bmc.*", "rdma.*", "memory.edac.*", "numa.*"),
-    *("block.disks", "block.nvme", "block.raid", "block.serial", "block.smart"),
-    *("cpu.model", "cpu.vendor", "cpu.count", "cpu.sockets", "cpu.microcode", "cpu.throttle_events"),
-    *("host.arch", "host.dmi.*", "host.kernel", "host.os", "host.uptime_s", "host.virtual", "host.virtual_reason"),
-    *("kernel.nvidia_module_version", "kernel.nvidia_flavour"),
-    *("kernel_log.machine_checks", "kernel_log.nics", "kernel_log.nvme", "kernel_log.pcie_ports"),
-    *("memory.modules", "memory.serial", "memory.total_kb"),
-    *("net.carrier_changes", "net.driver_info", "net.links", "net.statistics"),
-    *("packages.running_driver", "services.fabric_mode", "services.fabricmanager_version"),
-)
-HIDDEN = ("gpu.*processes", "gpu.process_settings", "gpu.access", "gpu.locks", "rdma.gids", "rdma.net_plugins")
-"""Facts of these families about processes, users and addresses."""
-
-MORE = ("host.dmi.product_serial", "host.dmi.board_serial", "host.dmi.chassis_serial")
-"""Facts that no check needs, and a vendor asks for first."""
-
 _WORD = (
     r"[\w.-]*(?:token|secret|passw|pwd|api_?key|access_?key|private_?key|credential|bearer|authorization|cookie)[\w.-]*"
 )
@@ -48,12 +30,7 @@ SECRET = re.compile(
 
 def is_shown(name: str) -> bool:
     """Tell whether a fact, or a leaf of one, is about hardware or its driver."""
-    fact = name.partition("/")[0]
-    return _matches(fact, SHOWN) and not _matches(fact, HIDDEN)
-
-
-def _matches(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+    return catalogue.in_a_bundle(name.partition("/")[0])
 
 
 def of(facts: HostFacts) -> HostFacts:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodetune.api.model import Finding, FleetFinding, HostResult
-from nodetune.foundation import text
+from nodetune.foundation import by_key, text
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,11 @@ class FindingGroup:
 
 def grouped(results: Iterable[HostResult], status: str = "fail") -> list[FindingGroup]:
     """Group findings of one status by check and cause, in the order of `rank`."""
-    by_check: dict[tuple[str, str], list[tuple[HostResult, Finding]]] = {}
-    for result in results:
-        for found in result.findings:
-            if found.status == status and not found.part_of:
-                by_check.setdefault((found.check, found.severity), []).append((result, found))
-    groups = [
-        FindingGroup(check, severity, members[0][1].title, tuple(members))
-        for (check, severity), members in by_check.items()
-    ]
+    by_check = by_key(
+        ((found.check, found.severity), (result, found))
+        for result in results
+        for found in result.findings
+        if found.status == status and not found.part_of
+    )
+    groups = (FindingGroup(*named, members[0][1].title, tuple(members)) for named, members in by_check.items())
     return sorted(groups, key=lambda group: group.rank)

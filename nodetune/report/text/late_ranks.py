@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Sequence
 from typing import TextIO
 
-from nodetune.foundation import text
+from nodetune.foundation import by_key, text
 from nodetune.jobs.late_ranks import labels
-from nodetune.jobs.late_ranks.model import HOST, OPEN, PROGRAM, ComparedJob, LateCause, SlowRanks
+from nodetune.jobs.late_ranks.model import HOST, OPEN, PROGRAM, LateCause, SlowRanks
 from nodetune.jobs.late_ranks.ras_status import AHEAD, BEHIND, FAILED, MISSING, RasStatus
 from nodetune.report.text.lines import Lines, screen
 
@@ -33,7 +33,7 @@ def _ranks(out: Lines, result: SlowRanks) -> None:
     for job in result.jobs:
         for reason in job.undecided:
             _line(out, "undecided", "yellow", f"job {job.name}: {reason}")
-    for reason, jobs in _reasons(result.jobs).items():
+    for reason, jobs in by_key((why, job.name) for job in result.jobs for why in job.not_compared).items():
         _line(out, "not judged", "magenta", f"{_jobs(jobs)}: {reason}")
     for note in result.notes:
         _line(out, "note", "dim", note)
@@ -52,14 +52,6 @@ def _late_cause(out: Lines, cause: LateCause) -> None:
         _line(out, "", "", f"and {len(cause.parts) - MAX_PARTS} more: --format json lists all")
     if cause.cause == HOST:
         _line(out, "", "green", f"nodetune audit -i {shlex.quote(first.host)} -b")
-
-
-def _reasons(jobs: Sequence[ComparedJob]) -> dict[str, list[str]]:
-    jobs_of: dict[str, list[str]] = {}
-    for job in jobs:
-        for reason in job.not_compared:
-            jobs_of.setdefault(reason, []).append(job.name)
-    return jobs_of
 
 
 def _jobs(names: Sequence[str]) -> str:

@@ -149,12 +149,9 @@ class Printer:
 
     def _each(self, disruptions: Sequence[str], title: str, words: Words) -> None:
         """Print the changes of these disruptions, one line for each text, with its hosts."""
-        hosts_of: dict[str, list[str]] = {}
-        for plan in self._plans:
-            mine = [change for change in plan.changes if change.disruption in disruptions]
-            for text in dict.fromkeys(words(mine)):
-                hosts_of.setdefault(text, []).append(plan.host)
-        for text, hosts in hosts_of.items():
+        mine = ((plan.host, [each for each in plan.changes if each.disruption in disruptions]) for plan in self._plans)
+        told = ((text, host) for host, changes in mine for text in dict.fromkeys(words(changes)))
+        for text, hosts in by_key(told).items():
             if title:
                 parts = (f"{title:<{SEVERITY}}", "cyan"), self._where(hosts), plain_text.plain(text, 600)
                 self._out.line(*parts, indent=INDENT, hang=" " * SEVERITY)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Sequence
-from typing import TextIO
 
 from rich.console import Console
 
@@ -13,7 +12,7 @@ from nodetune.facts import machine
 from nodetune.foundation import by_key, text
 from nodetune.report.text import host_names, verify_table
 from nodetune.report.text.host_names import unreached
-from nodetune.report.text.lines import Lines, console, some
+from nodetune.report.text.lines import Lines, some
 from nodetune.report.text.verify_table import BELOW, STYLE
 from nodetune.verify import diagnosis, efficiency, rooflines, unproven
 from nodetune.verify.model import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Verdict
@@ -239,17 +238,6 @@ def keepable(verifications: Sequence[HostVerification]) -> bool:
     known = any(verification.verdicts and verification.machine != machine.UNKNOWN for verification in verifications)
     quiet = not any(verification.disturbed for verification in verifications)
     return sound and known and quiet and SHORT not in statuses and FAILED not in statuses
-
-
-def print_verify(
-    stream: TextIO,
-    verifications: Sequence[HostVerification],
-    wanted: SuiteRequest,
-    asked: str,
-    propose: bool = True,
-    gpu_hour: float | None = None,
-) -> None:
-    Printer(console(stream), verifications, wanted, asked, propose, gpu_hour).verify()
 
 
 def _between(values: Sequence[float], digits: int) -> str:

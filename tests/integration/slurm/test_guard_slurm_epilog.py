@@ -12,7 +12,7 @@ from nodetune.config import profile
 from nodetune.guard.deploy import policy as policies
 from nodetune.guard.node import epilog
 from nodetune.guard.node import leftover_processes as left_behind
-from nodetune.guard.node.job import Job
+from nodetune.guard.node.invocation import Job
 
 pytestmark = [
     pytest.mark.slow,

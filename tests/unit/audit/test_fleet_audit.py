@@ -8,7 +8,10 @@ import pytest
 from benchmarks.support import synthetic_fleet as synthetic
 from nodetune.api.model import Each, FleetFinding, Unread, Value, Waiver
 from nodetune.audit import auditor
+from nodetune.audit.fleet import consensus
+from nodetune.audit.fleet.observations import Item
 from nodetune.audit.selection import Selection, comparing
+from nodetune.checks import fleet_comparisons
 from nodetune.config import profile
 from nodetune.facts import document
 from nodetune.facts.saved import Saved
@@ -62,6 +65,14 @@ def test_the_document_has_them_by_host_and_once_for_the_fleet(folder):
     by_host = {host["name"]: host["findings"][0] for host in told["hosts"]}
     assert by_host["gpu003"]["status"] == "fail" and by_host["gpu003"]["fleet"]["group"] == "NVIDIA H200"
     assert by_host["gpu005"]["status"] == "skip"
+
+
+def test_missing_devices_are_named_in_the_order_of_the_hosts_that_have_them():
+    ports = [f"mlx5_{number}" for number in range(40)]
+    seen = tuple(Item(name, ("", "state", name, ""), "ACTIVE") for name in ports)
+    comparison = fleet_comparisons.every()["fleet-rdma-ports-differ"]
+    differs, _ = consensus.odd(comparison, (), consensus.common(comparison, {seen: 9, (): 1}))
+    assert [*differs.has] == ports
 
 
 def test_one_host_has_no_such_section():

@@ -11,7 +11,7 @@ import yaml
 from nodetune import checks
 from nodetune.api.model import HostFacts
 from nodetune.audit import evaluate
-from nodetune.facts import document, validation
+from nodetune.facts import catalogue, document
 from nodetune.facts.shapes import MAX_TEXT_LENGTH
 
 CASES = sorted((Path(__file__).parents[2] / "data" / "cases").glob("*.yml"))
@@ -22,13 +22,12 @@ GROWTH = 6 * MANY / FEW
 """Linear work grows MANY / FEW (16) times, quadratic work 256 times: between them lies what noise cannot reach."""
 ATTEMPTS = 3
 
-FIXED = set(re.findall(r"([\w-]+)!?:", validation.TABLE.read_text())) | {
-    "value",
-    "absent",
-    "unread",
-    "all",
-    "rx",
-    "rx_max",
+ROWS = [row for name in catalogue.names() for row in catalogue.rows(name) if row.shape]
+SHAPES = [*(row.shape for row in ROWS), *re.findall(r"^\w+ = (.+)", catalogue.PATH.read_text(), re.MULTILINE)]
+FIXED = {
+    *(name for shape in SHAPES for name in re.findall(r"([\w-]+)!?:", shape)),
+    *(row.path.rpartition("/")[2] for row in ROWS),
+    *("value", "absent", "unread", "all", "rx", "rx_max"),
 }
 """Names in objects that mean something; others are those of devices, of which a host can have many."""
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from nodetune.cli import settings
+from nodetune.cli.known_settings import KNOWN
 from tests.support.commandline import nodetune
 
 MACHINE = "h200-x4"
@@ -26,7 +27,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.delenv(settings.VARIABLE, raising=False)
-    for each in settings.known().values():
+    for each in KNOWN.values():
         monkeypatch.delenv(each.envvar, raising=False)
     return folder
 
@@ -318,7 +319,7 @@ def test_a_file_in_use_imports_no_way_to_hosts(here):
 
 
 def test_every_setting_has_a_variable_that_its_name_says():
-    found = {each.envvar for each in settings.known().values()}
+    found = {each.envvar for each in KNOWN.values()}
     assert {"NODETUNE_INVENTORY", "NODETUNE_SITE", "NODETUNE_ASK_BECOME_PASS", "NODETUNE_RUNS"} <= found
 
 

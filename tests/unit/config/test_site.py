@@ -3,7 +3,7 @@
 import pytest
 
 from nodetune.api.predicates import Equals
-from nodetune.config import profile, site
+from nodetune.config import profile, site, site_lint
 from nodetune.foundation.yaml_lines import FileError
 
 RANKS = {
@@ -235,3 +235,26 @@ def test_a_check_of_a_site_says_who_must_act(files, word):
     found = files(f"add:\n  - {{id: site-a, fact: gpu.count, accept: 8, {word}: Seat it again.}}\n")
     remedy = judged(found, "gpu01", "site-a").remedy
     assert (remedy.steps, remedy.repair) == ("Seat it again.", word == "repair")
+
+
+def linted(tmp_path, text, today="2026-01-01"):
+    path = tmp_path / "site.yml"
+    path.write_text(text)
+    found, _ = site_lint.problems([path], today, RANKS)
+    return [(each.line, each.text.partition(": ")[2], each.is_error) for each in found]
+
+
+def test_a_waiver_that_ended_is_a_warning(tmp_path):
+    waiver = "waivers:\n  - {id: swap-in-use, hosts: gpu01, reason: r, owner: o, until: 2025-12-31}\n"
+    said = "the waiver for swap-in-use ended on 2025-12-31: its findings count again; renew or remove it"
+    assert linted(tmp_path, waiver) == [(2, said, False)]
+    assert linted(tmp_path, waiver, today="2025-12-31") == []
+
+
+def test_a_waiver_of_hosts_or_groups_that_the_inventory_lacks_is_named(tmp_path):
+    waiver = "  - {{id: swap-in-use, {}, reason: r, owner: o, until: 2030-12-31}}\n"
+    given = ("hosts: gpu09", "hosts: 'gpu[01,09]'", "groups: rack77", "groups: [gpu, rack77]", "hosts: gpu01")
+    found = linted(tmp_path, "waivers:\n" + "".join(map(waiver.format, given)))
+    assert [(line, is_error) for line, _, is_error in found] == [(2, True), (3, False), (4, True), (5, True)]
+    assert [text for _, text, _ in found][:2] == ["the inventory has no gpu09"] * 2
+    assert all("rack77" in text for _, text, _ in found[2:])

@@ -8,7 +8,7 @@ from nodetune.facts import document
 from nodetune.foundation import UserError
 from nodetune.foundation.yaml_lines import load
 from nodetune.guard.node import decide, gating_checks
-from nodetune.guard.node.job import Job
+from nodetune.guard.node.invocation import Job
 
 GPU0, GPU1 = "0000:3b:00.0", "0000:5e:00.0"
 WHERE = {"pci.gpus": {"value": [GPU0, GPU1]}}

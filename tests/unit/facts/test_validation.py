@@ -10,7 +10,7 @@ from nodetune import checks
 from nodetune.api.model import Absent, Each, Unread, Value
 from nodetune.audit import evaluate, gpu_users
 from nodetune.audit.selection import ALWAYS, Selection
-from nodetune.facts import document, machine, validation
+from nodetune.facts import catalogue, document, machine
 from nodetune.facts.shapes import MAX_MEMBERS, MAX_TEXT_LENGTH
 from nodetune.foundation import paths
 from nodetune.guard.deploy import gres, nodes
@@ -58,22 +58,21 @@ def read_somewhere():
 
 def test_every_fact_that_anything_reads_has_a_shape():
     asked_for_only = {name for name in read_somewhere() if name.startswith("packages.like.")}
-    assert sorted(name for name in read_somewhere() - asked_for_only if validation.shape_of(name) is None) == []
+    assert sorted(name for name in read_somewhere() - asked_for_only if catalogue.shape_of(name) is None) == []
 
 
-def test_every_line_of_the_table_is_of_a_family_of_the_probe():
+def test_every_fact_of_the_catalogue_is_of_a_family_of_the_probe_and_its_shape_is_understood():
     families = {path.stem for path in (paths.PACKAGE / "probe").glob("*.py")}
-    table = validation._table()
-    assert "sysctl.*" in table
-    for name, notation in table.items():
-        assert validation._wanted(notation.removeprefix("= ")).shape, name
-        assert notation.startswith("= ") or name.partition(".")[0] in families, name
+    assert "sysctl.*" in catalogue.names()
+    for name in catalogue.names():
+        assert catalogue.wanted_of(name).shape, name
+        assert name.partition(".")[0] in families, name
 
 
 @pytest.mark.parametrize("notation", ["[text", "{a text}", "text]", "[text 2 3]", "{a: text", "(text"])
 def test_a_line_that_is_no_shape_is_refused(notation):
     with pytest.raises((ValueError, IndexError)):
-        validation.Notation(notation).read()
+        catalogue.Notation(notation).read()
 
 
 WRONG = {
@@ -139,8 +138,8 @@ def test_a_newer_probe_may_say_more_in_a_known_fact():
 
 def test_equal_lines_of_many_hosts_are_judged_once(monkeypatch):
     judged = []
-    admitted = validation.admitted
-    monkeypatch.setattr(validation, "admitted", lambda name, fact: judged.append(name) or admitted(name, fact))
+    admitted = document.admitted
+    monkeypatch.setattr(document, "admitted", lambda name, fact: judged.append(name) or admitted(name, fact))
     text = json.dumps({"facts": {"cpu.model": {"value": "judged once"}}}).encode()
     assert document.read(text, "a") == document.read(text, "b")
     assert judged == ["cpu.model"]
@@ -156,6 +155,6 @@ def test_what_nvidia_smi_prints_for_no_value_is_absent(word):
 
 
 def test_a_state_in_the_words_of_another_tool_is_unread():
-    found = validation.admitted("gpu.recovery_action", Each({"GPU0": Value("None"), "GPU1": Value("reset the GPU")})).of
+    found = document.admitted("gpu.recovery_action", Each({"GPU0": Value("None"), "GPU1": Value("reset the GPU")})).of
     assert found["GPU0"].reason == "not understood: a lower-case word is expected"
     assert found["GPU1"] == Value("reset the GPU")

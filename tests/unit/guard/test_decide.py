@@ -8,8 +8,7 @@ from nodetune.api.model import Finding
 from nodetune.config import overlay, profile
 from nodetune.guard.deploy import policy
 from nodetune.guard.node import decide, gating_checks, gpu_index
-from nodetune.guard.node.job import Job
-from nodetune.guard.node.main import InconclusiveError
+from nodetune.guard.node.invocation import InconclusiveError, Job
 
 POLICY = policy.make(profile.resolve(profile.named(["training"])), "n01")
 CHECKS = POLICY["checks"]

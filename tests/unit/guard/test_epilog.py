@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nodetune.guard.node import epilog, leftover_processes
-from nodetune.guard.node.job import Job
+from nodetune.guard.node.invocation import Job
 from tests.unit.guard.install import children_of
 
 NOBODY = 65534

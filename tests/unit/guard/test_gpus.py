@@ -412,7 +412,7 @@ print(*sorted(set(sys.modules) - before))
     assert own == {
         "nodetune",
         "nodetune.guard",
-        *(f"nodetune.guard.node{part}" for part in ("", ".cache", ".job", ".main", ".records")),
+        *(f"nodetune.guard.node{part}" for part in ("", ".cache", ".invocation", ".main", ".records")),
     }
     assert not {"json", "re", "typing", "dataclasses", "pathlib", "collections"} & set(done.stdout.split())
 

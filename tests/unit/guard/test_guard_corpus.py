@@ -15,7 +15,7 @@ from nodetune.config import profile
 from nodetune.facts import document
 from nodetune.guard.deploy import policy
 from nodetune.guard.node import decide, gating_checks
-from nodetune.guard.node.job import Job
+from nodetune.guard.node.invocation import Job
 
 CORPUS = Path(__file__).parents[2] / "data" / "corpus"
 EXPECTED = yaml.safe_load((CORPUS / "expected.yml").read_text())

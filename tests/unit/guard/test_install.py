@@ -22,10 +22,10 @@ from nodetune.guard.deploy import gres, node_changes, slurm_conf
 from nodetune.guard.deploy import paths as deploy_paths
 from nodetune.guard.deploy import policy as policies
 from nodetune.guard.node import metrics
-from tests.integration.slurm.lab import no_slurm
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "playbooks" / "module_utils"))
 
+from nodetune_host import scheduler
 from nodetune_host.problem import ChangeError
 from nodetune_host.resources import guarded, program, slurm
 
@@ -297,15 +297,47 @@ def test_a_host_without_a_python_that_is_new_enough_is_told_so(a_program, tmp_pa
         program.wanted(change, program.read(change))
 
 
-def test_a_program_goes_where_no_slurm_runs(tmp_path):
+@pytest.fixture
+def removed(tmp_path, monkeypatch):
+    """removed(slurmd runs, what scontrol prints; None: it fails): remove the prolog of the guard. Its folder."""
     path = tmp_path / "guard" / "prolog"
     path.parent.mkdir()
     path.write_text("x")
-    change = {"path": str(path), "content": None, "folder": str(path.parent)}
-    with no_slurm():
-        now = guarded.read(change)
-        guarded.put(change, guarded.wanted(change, now))
-    assert not path.parent.exists()
+
+    def remove(runs, config=None):
+        def scontrol(*_words):
+            if config is None:
+                raise ChangeError("scontrol is not on this node")
+            return config.format(path)
+
+        monkeypatch.setattr(scheduler, "process_of", lambda _name: (7, ["slurmd"]) if runs else (0, []))
+        monkeypatch.setattr(scheduler, "scontrol", scontrol)
+        change = {"path": str(path), "content": None, "folder": str(path.parent)}
+        guarded.put(change, guarded.wanted(change, guarded.read(change)))
+        return path.parent
+
+    return remove
+
+
+@pytest.mark.parametrize(
+    ("runs", "config"), [(False, None), (False, "Prolog = (null)"), (True, "Prolog = /etc/slurm/own.sh")]
+)
+def test_a_program_goes_where_slurm_does_not_call_it(removed, runs, config):
+    assert not removed(runs, config).exists()
+
+
+@pytest.mark.parametrize(
+    ("runs", "config", "why"),
+    [
+        (True, None, "it is unknown whether Slurm still calls it: scontrol is not on this node"),
+        (True, "Prolog[0] = {}", "Slurm still calls it"),
+        (False, "Prolog[0] = {}", "Slurm still calls it"),
+    ],
+)
+def test_a_program_that_slurm_may_call_is_kept(removed, tmp_path, runs, config, why):
+    with pytest.raises(ChangeError, match=why):
+        removed(runs, config)
+    assert (tmp_path / "guard" / "prolog").read_text() == "x"
 
 
 # Without Slurm
@@ -359,8 +391,6 @@ def test_check_answers_as_node_problem_detector_expects(node):
     assert (code, len(line), line.startswith("gpu-lost: GPU3 ?")) == (1, 80, True)
     node.looked("inconclusive", "no driver")
     assert node.check() == (2, "inconclusive: no driver")
-    node.looked("blind", "written by 0.1.0")
-    assert node.check() == (2, "inconclusive: written by 0.1.0")
     node.looked("pass", age=3600)
     assert node.check() == (2, "the guard last checked 60 minutes ago: is its timer active?")
     node.looked("pass")
@@ -390,9 +420,8 @@ def test_metrics_appear_whole_and_name_the_failing_checks(node):
     assert textfile.stat().st_mode & 0o777 == 0o644
 
 
-@pytest.mark.parametrize("verdict", ["inconclusive", "blind"])
-def test_metrics_name_an_inconclusive_result_by_both_words(node, verdict):
-    node.looked(verdict, "no driver")
+def test_metrics_name_an_inconclusive_result_by_both_words(node):
+    node.looked("inconclusive", "no driver")
     node.check(node.folder / "nodetune.prom")
     text = (node.folder / "nodetune.prom").read_text()
     values = {name: f'result{{verdict="{name}"}} 1\n' in text for name in ("pass", "fail", "inconclusive", "blind")}

@@ -17,7 +17,7 @@ from nodetune.guard.deploy import install
 from nodetune.guard.deploy import policy as policies
 from nodetune.guard.deploy.request import GuardDiffRequest
 from nodetune.guard.node import policy
-from nodetune.guard.node.main import InconclusiveError
+from nodetune.guard.node.invocation import InconclusiveError
 
 SCHEMA = json.loads(paths.bundled("data/schemas/guard-policy.json").read_text())
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from nodetune.guard.node import cache, failure_limit, log, records
-from nodetune.guard.node.job import Job
+from nodetune.guard.node.invocation import Job
 from nodetune.onhost import worker
 
 

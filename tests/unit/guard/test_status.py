@@ -75,7 +75,7 @@ def test_a_reason_that_is_written_meanwhile_stays_the_guards():
         (f"7 held: {REASON[10:]}", "held", REASON[10:]),
         ("7 fail", "fail", ""),
         ("7 pass again", "pass again", ""),
-        ("- health: blind", "health: inconclusive", ""),
+        ("- health: inconclusive", "health: inconclusive", ""),
     ],
 )
 def test_status_says_which_check_failed_and_its_value(beat, verdict, reason):

@@ -3,6 +3,8 @@
 import json
 import socket
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -167,6 +169,22 @@ def test_an_answer_without_end_is_bounded(monkeypatch):
     monkeypatch.setattr(ras_client, "MAX_BYTES", 1 << 16)
     status, _ = asked("x" * (1 << 20))
     assert status.problem == "the answer is larger than 64 KiB"
+
+
+def test_an_answer_that_trickles_ends_at_the_deadline(monkeypatch):
+    monkeypatch.setattr(ras_client, "MAX_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def trickle():
+            client, _ = server.accept()
+            with client, suppress(OSError):
+                for _ in range(200):
+                    client.sendall(b".")
+                    time.sleep(0.01)
+
+        threading.Thread(target=trickle, daemon=True).start()
+        status = run.run(SlowRequest(ras=f"127.0.0.1:{server.getsockname()[1]}"), lambda _seconds: None)
+    assert status.problem == "no complete answer within 0.2 s"
 
 
 def test_a_service_that_says_nothing_is_given_up(monkeypatch):

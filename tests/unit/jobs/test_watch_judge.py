@@ -133,10 +133,12 @@ def main_of(loads, **change):
         ({"doing": {"network 10.0.0.7": 0.9, "run": 0.1}}, ("network", "socket")),
         ({"doing": {"storage nfs4": 0.9, "run": 0.1}}, ("network", "files")),
         ({"doing": {"storage lustre": 0.4, "wait": 0.6}}, ("network", "files")),
+        ({"doing": {"storage wekafs": 0.9, "run": 0.1}}, ("network", "files")),
         ({"doing": {"storage xfs": 0.4, "wait": 0.6}}, ("disk", "files")),
         ({"doing": {"storage xfs": 0.1, "wait": 0.9}}, ("unknown", "not-seen")),
         ({"doing": {"wait": 1.0}}, ("unknown", "not-seen")),
         ({"doing": {"run": 0.6, "wait": 0.4}, "cores": 0.55, "delay": 0.4}, ("cpu", "cpu-shared")),
+        ({"doing": {"run": 0.4, "wait": 0.6}, "cores": 0.3, "delay": 0.25}, ("unknown", "not-seen")),
         ({"throttled": 0.7}, ("cpu", "cpu-limit")),
         ({"doing": {}}, ("unknown", "process-hidden")),
     ],
@@ -171,6 +173,22 @@ def test_copies_over_c2c_count():
     found = watched.facts("h200-x2", "launch+mlp")
     watched.gpu_of(found)["gpm"].update(c2c_rx=200_000.0)
     assert watched.verdicts(found)["GPU0"] == ("host-copies", "host-copies")
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(0.4, "host-copies"), (0.1, "few-sms")])
+def test_copies_during_kernels_count_from_a_fifth_of_the_link_on(share, verdict):
+    found = watched.facts("h200-x2", "starved+spin")
+    gpu = watched.gpu_of(found, "GPU1")
+    gpu["gpm"].update(pcie_rx=share * gpu["pcie_limit"])
+    assert watched.verdicts(found)["GPU1"][0] == verdict
+
+
+def test_large_products_that_also_fill_the_memory_are_computing():
+    found = watched.facts("h200-x2", "gemm+copy")
+    watched.gpu_of(found)["gpm"].update(tensor=80.0, dram=70.0)
+    assert watched.verdicts(found)["GPU0"] == TENSOR
+    watched.gpu_of(found)["gpm"].update(tensor=60.0)
+    assert watched.verdicts(found)["GPU0"] == ("memory-bound", "memory")
 
 
 def test_occupied_sms_that_do_little_are_unknown():

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from nodetune.facts import machine
-from nodetune.measurements import clock, memory, memory_latency, wakeup
+from nodetune.measurements import clock, jitter, memory, memory_latency, wakeup
 from nodetune.measurements.host import numa, on_cpus
 from nodetune.measurements.host import report as reporting
 from nodetune.verify.evaluate import judge
@@ -82,6 +82,13 @@ def test_a_cpu_where_nothing_may_run_is_skipped_others_measured():
     found = {record["subject"]: record for record in measured("jitter", seconds=0.1, repeats=1, cpus=[CPU, 1023])}
     assert found["cpu1023"]["skip"].startswith("a process of this session may not run there")
     assert found[f"cpu{CPU}"]["samples"]
+
+
+def test_one_reading_in_a_thousand_may_be_later_than_the_999th_permille():
+    told = jitter.gaps([5e-6, 3e-6, 9e-6, 7e-6], 2000, 1e-6, 2.0)
+    assert told == {"longest": 9e-6, "p999": 5e-6, "at_most": False, "lost": pytest.approx(12e-6)}
+    told = jitter.gaps([5e-6, 3e-6], 2000, 1e-6, 2.0)
+    assert (told["p999"], told["at_most"]) == (1e-6, True)
 
 
 def test_services_are_seen_on_the_cpu_that_they_run_on_only():

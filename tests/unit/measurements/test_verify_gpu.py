@@ -348,11 +348,13 @@ def test_rates_are_taken_over_half_seconds_after_settling():
 
 def test_what_held_the_clocks_down_comes_with_its_share():
     def look(reasons, clock):
-        return {"clock_mhz": clock, "power_w": 700.0, "temperature_c": 60, "utilisation": 100, "reasons": reasons}
+        hot = 80 if reasons & 0x40 else 60
+        return {"clock_mhz": clock, "power_w": 700.0, "temperature_c": hot, "utilisation": 100, "reasons": reasons}
 
     said = gpu_load.summary([look(4, 1900), look(4, 1800), look(0, 1980), look(0x44, 1700)], gpus.Seen("GPU0"))
     assert said["reasons"] == {"sw_power_cap": 0.75, "hw_thermal_slowdown": 0.25}
     assert said["clock_mhz"] == 1900
+    assert said["temperature_c"] == 80, "the highest"
 
 
 def test_without_nvml_a_load_says_nothing_of_clocks():

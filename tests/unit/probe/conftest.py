@@ -6,6 +6,7 @@ import os
 import pytest
 
 from nodetune.probe import read
+from tests.support.explicit import unsaid
 
 
 @pytest.fixture
@@ -31,10 +32,12 @@ def tree(tmp_path, monkeypatch):
 
 @pytest.fixture
 def collect():
-    """collect("memory", ["thp.enabled"]) → facts by full name."""
+    """collect("memory", ["thp.enabled"]) → facts by full name. Each of their leaves has a kind in nodetune/facts/catalogue.txt."""
 
     def run(family, names=()):
         module = importlib.import_module(f"nodetune.probe.{family}")
-        return {f"{family}.{name}": fact for name, fact in module.collect(list(names), lambda text: None)}
+        facts = {f"{family}.{name}": fact for name, fact in module.collect(list(names), lambda text: None)}
+        assert [leaf for name, fact in facts.items() for leaf in unsaid(name, fact)] == []
+        return facts
 
     return run

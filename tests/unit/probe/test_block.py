@@ -116,6 +116,7 @@ def test_the_health_log_is_read_by_the_specification():
     log = bytearray(512)
     log[0], log[3], log[4], log[5] = 0x04, 90, 10, 17
     log[160:176] = (70000).to_bytes(16, "little")
+    log[144:160], log[176:192] = b"\xff" * 16, b"\xff" * 16  # power losses, entries of the error log
     assert block.parse_health(bytes(log)) == {
         "critical_warning": 4,
         "spare_percent": 90,

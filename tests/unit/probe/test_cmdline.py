@@ -104,6 +104,14 @@ def test_a_pinned_entry_is_found_by_number_title_or_id(tree, default):
     assert found["value"]["options"] == "root=UUID=77 ro pinned"
 
 
+@pytest.mark.parametrize("default", ["3", "Memory test"])
+def test_entries_after_a_submenu_are_counted_on(tree, default):
+    menu = GRUB.replace("linux16	/boot/memtest86+.bin", "linux	/boot/vmlinuz-5.15.0-9-generic ro last")
+    menu = menu.replace("\tmenuentry", "\tmenuentry 'without a kernel' {\n\t}\n\tmenuentry", 1)
+    found = entry(tree, {"/boot/grub/grub.cfg": menu.replace("DEFAULT", default)})
+    assert found["value"]["options"] == "ro last"
+
+
 def test_a_default_missing_in_the_menu_falls_back_to_the_first(tree):
     found = entry(tree, {"/boot/grub/grub.cfg": GRUB.replace("DEFAULT", "gone")})
     assert found["value"]["kernel"] == "6.8.0-60-generic"

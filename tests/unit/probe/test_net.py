@@ -138,10 +138,10 @@ def test_a_host_without_routes_has_no_default_interface(tree, collect):
 def test_refusals_of_the_neighbour_table_are_summed_over_cpus(tree, collect):
     tree(
         {
-            "/proc/net/stat/arp_cache": "entries allocs table_fulls\n00000010 00000001 00000002\n00000010 00000001 0000000a\n"
+            "/proc/net/stat/arp_cache": "entries allocs table_fulls\n00000010 00000001 00000002\n00000010 00000001 0000001a\n"
         }
     )
-    assert collect("net")["net.neighbours"] == {"value": {"entries": 16, "table_fulls": 12}}
+    assert collect("net")["net.neighbours"] == {"value": {"entries": 16, "table_fulls": 28}}
 
 
 @pytest.mark.usefixtures("host")

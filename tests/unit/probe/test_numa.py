@@ -24,6 +24,11 @@ def test_a_node_tells_its_cpus_and_what_memory_could_be_had(tree, collect):
     assert facts["numa.distances"] == {"value": {"0": [10, 32], "1": [10, 32]}}
 
 
+def test_no_node_has_more_memory_to_give_than_it_has(tree, collect):
+    tree(node(0, "0-63", 1000, 900, cache=300))
+    assert collect("numa")["numa.nodes"]["value"]["0"]["available_kb"] == 1000
+
+
 def test_a_numa_node_of_gpu_memory_is_not_one_to_run_on(tree, collect):
     tree({**node(0, "0-71", 1000, 900), **node(1, "", 500, 500)})
     facts = collect("numa")

@@ -75,6 +75,22 @@ def test_a_collector_that_dies_costs_only_its_own_facts(family):
     assert "bbb.fact" in found["facts"]
 
 
+def test_a_reader_that_dies_before_its_first_family_costs_only_that_one(family, monkeypatch):
+    collect_all = main._collect_all
+
+    def die_at_first(families, *more):
+        if families[0] == "aaa":
+            os.kill(os.getpid(), signal.SIGKILL)
+        collect_all(families, *more)
+
+    monkeypatch.setattr(main, "_collect_all", die_at_first)
+    family("aaa", good)
+    family("bbb", good)
+    found = main.probe({"aaa": [], "bbb": []}, 10)
+    assert found["failed"] == {"aaa": "the aaa collector died"}
+    assert list(found["facts"]) == ["bbb.fact"]
+
+
 def test_a_collector_that_raises_is_reported_with_what_it_raised(family):
     def broken(names, step):
         yield "one", {"value": 1}
@@ -224,3 +240,11 @@ def test_load_is_what_waits_for_each_cpu(monkeypatch, tmp_path, text, cpus, load
 def test_a_host_that_does_not_tell_its_load_is_not_busy(monkeypatch, tmp_path):
     monkeypatch.setattr(main.read, "ROOT", str(tmp_path))
     assert main.load_per_cpu(4) == 0
+
+
+def test_a_document_says_by_whom_and_how_long_the_probe_ran(family):
+    family("aaa", good)
+    about = main.document({"aaa": []}, 10)["about"]
+    assert (about["uid"], about["interpreter"]) == (os.getuid(), sys.executable)
+    assert about["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert 0 <= about["seconds"] < 3600 < about["time"], "a duration, and a time since 1970"

@@ -1,6 +1,11 @@
 """What the RDMA collector makes of /sys/class/infiniband."""
 
+import errno
+import os
+
 import pytest
+
+from nodetune.probe import read
 
 CLASS = "/sys/class/infiniband/mlx5_0"
 PORT = CLASS + "/ports/1"
@@ -107,6 +112,28 @@ def test_counters_are_read_only_when_wanted(port, collect):
     facts = collect("rdma", ["counters", "hw_counters"])
     assert facts["rdma.counters"] == {"each": {"mlx5_0/1": {"value": {"symbol_error": 7}}}}
     assert "absent" in facts["rdma.hw_counters"]["each"]["mlx5_0/1"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "told"),
+    [
+        (errno.EINVAL, {"value": {"symbol_error": 7}}),
+        (errno.EIO, {"unread": f"{PORT}/counters/link_downed: input/output error"}),
+    ],
+)
+def test_a_counter_that_the_card_lacks_is_left_out_and_one_that_fails_is_told(
+    port, collect, monkeypatch, problem, told
+):
+    port({PORT + "/counters/symbol_error": "7", PORT + "/counters/link_downed": "1"})
+    text = read.text
+
+    def refused(path, *more):
+        if path.endswith("link_downed"):
+            raise OSError(problem, os.strerror(problem))
+        return text(path, *more)
+
+    monkeypatch.setattr(read, "text", refused)
+    assert collect("rdma", ["counters"])["rdma.counters"] == {"each": {"mlx5_0/1": told}}
 
 
 def test_a_traffic_class_is_told_only_where_one_is_set_for_all(port, collect):

@@ -1,6 +1,7 @@
 """What is proposed once a host has failed: the command that takes it up again, and nothing else."""
 
 import shlex
+from types import SimpleNamespace
 
 import pytest
 
@@ -69,7 +70,7 @@ def test_a_dry_run_whose_only_host_is_refused_is_no_success(tmp_path):
 def test_a_dry_run_refuses_what_the_upgrade_would_refuse(tmp_path, monkeypatch, facts, why):
     request = requested(tmp_path, "--upgrade", "--dry-run")
     monkeypatch.setattr(preflight, "seen", lambda *_: {facts.host: facts})
-    found = preflight.check(request, [Target(facts.host)], provisioning.lock(NEWER))
+    found = preflight.check(request, request.selection.site.provision, [Target(facts.host)], provisioning.lock(NEWER))
     assert (found.decisions, run.dry_run(found, Silent())) == ({}, ({}, END_STATE_MISSED))
     assert why in found.came[facts.host].message
 
@@ -106,6 +107,19 @@ def test_the_next_command_logs_in_and_drains_as_this_one_did(tmp_path):
 def test_figures_are_reproduced_with_options_that_verify_has(tmp_path):
     request = requested(tmp_path, "-i", "prod", "-l", "gpu3", "-u", "ubuntu", "--drain", "slurm")
     assert proposed_options.text(request.connection) == "-i prod -l gpu3 -u ubuntu"
+
+
+def test_hosts_are_drained_once_just_before_their_packages_change(tmp_path):
+    request = requested(tmp_path, "-i", "prod", "-l", "gpu3", "--drain", "slurm")
+    done = []
+
+    def carried_out(name):
+        return lambda hosts: done.append(name) or {host: StageResult() for host in hosts}
+
+    named = {name: carried_out(name) for name in (*STAGES, "drain", "give_back")}
+    record = Record(NoRun(), ["gpu3"], STAGES, request.resume_command)
+    assert stages.provision(SimpleNamespace(**named, stopped=""), record, request, lambda *_: None) == 0
+    assert done == ["preflight", "drain", *STAGES[1:], "give_back"]
 
 
 # What restart_at it
@@ -157,6 +171,10 @@ def test_a_restored_host_is_upgraded_again_even_if_slow():
 def test_a_failing_baseline_fails_hosts_and_keeps_them_drained(problem):
     class Failing:
         stopped = ""
+        request = ProvisionRequest(drain="slurm")
+
+        def begins(self, *_):
+            return None
 
         def __getattr__(self, name):
             return self.fails if name == "verify" else lambda hosts: dict.fromkeys(hosts, StageResult())
@@ -169,7 +187,7 @@ def test_a_failing_baseline_fails_hosts_and_keeps_them_drained(problem):
 
     work = Failing()
     record = Record(NoRun(), ["gpu1"], STAGES, ResumeCommand(["-i", "prod"], "v.lock"))
-    assert stages.provision(work, record, ProvisionRequest(drain="slurm"), lambda *_: None) == END_STATE_MISSED
+    assert stages.provision(work, record) == END_STATE_MISSED
     (host,) = record.document()["hosts"]
     assert {each["stage"]: each["state"] for each in host["stages"]}["verify"] == "failed"
     assert "good.json: no" in next(each["message"] for each in host["stages"] if each["stage"] == "verify")
@@ -182,7 +200,7 @@ def test_a_bad_baseline_is_reported_before_any_host_is_asked(tmp_path, monkeypat
     site(tmp_path, provisioning.SITE + "  baseline: good.json\n")
     (tmp_path / "good.json").write_text("{")
     monkeypatch.setattr(selection, "selected", lambda _: [])
-    monkeypatch.setattr(run.preflight, "check", lambda *_: pytest.fail("hosts were asked"))
+    monkeypatch.setattr(preflight, "check", lambda *_: pytest.fail("hosts were asked"))
     words = ["provision", "-i", "prod", "--site", str(tmp_path / "site.yml"), "--lock", str(tmp_path / "v.lock")]
     with pytest.raises(FileError, match=r"good\.json: not JSON"):
         group.main([*words, "--yes"], prog_name="nodetune", standalone_mode=False)

@@ -403,6 +403,12 @@ def test_locked_memory_is_set_for_pam_and_for_services():
     assert handlers(changes) == ["daemon-reexec"], "a reload does not read the defaults again"
 
 
+def test_systemd_is_not_reloaded_before_it_is_executed_again():
+    subjects = ("slurmd", SESSIONS)
+    changes = built(limits("memlock", subjects), step(remedies.limit("memlock"), "unlimited", subjects))
+    assert handlers(changes) == ["daemon-reexec", "restart slurmd.service"]
+
+
 def test_slurmd_is_not_restarted_for_a_limit_that_it_raises():
     facts = limits("core", ("slurmd", SESSIONS), {"soft": "unlimited", "hard": "unlimited", "source": "process 7"})
     why = refused(facts, step(remedies.limit("core"), 0, ("slurmd",)))

@@ -61,6 +61,7 @@ def test_what_earlier_runs_set_at_boot_stays():
     [
         ("cpupower", ON, "disabled"),
         ("ondemand", {"active": "inactive", "enabled": "enabled"}, "disabled"),
+        ("cpupower", {"active": "inactive", "enabled": "enabled-runtime"}, "disabled"),
         ("cpufrequtils", {"active": "active", "enabled": "generated"}, "masked"),
         ("power-profiles-daemon", ON, "masked"),
     ],

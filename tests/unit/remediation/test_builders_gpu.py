@@ -107,6 +107,11 @@ def test_persistence_comes_first_and_is_for_every_gpu():
     ]
 
 
+def test_gpus_are_in_mig_mode_before_they_are_divided():
+    layout, mode = step("mig_devices", {"1g.18gb": 7}), step("mig_mode", "enabled")
+    assert [each["setting"] for each in of_kind(built(host(), layout, mode), "gpu")] == ["mig_mode", "mig_devices"]
+
+
 def test_the_daemon_has_persistence_where_it_is_installed():
     changes = built(host(unit("disabled", "inactive")), step("persistence_mode", "enabled"))
     assert list(files(changes)) == [DROP_IN]

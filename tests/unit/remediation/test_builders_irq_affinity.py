@@ -79,6 +79,17 @@ def test_the_variable_is_the_one_that_the_unit_reads():
     assert of_kind(changes, "edit")[0]["with"] == {"values": {"OPTIONS": f'"{OPTION}"'}}
 
 
+@pytest.mark.parametrize(
+    ("settings", "path"),
+    [
+        ({"file": "/etc/irqbalance.env", "options": ""}, "/etc/irqbalance.env"),
+        ({"options": ""}, "/etc/default/irqbalance"),
+    ],
+)
+def test_the_file_is_the_one_that_the_unit_reads_or_that_of_the_family(settings, path):
+    assert of_kind(built(host(settings=settings), step()), "edit")[0]["path"] == path
+
+
 def test_an_irqbalance_that_was_told_is_not_told_again():
     changes = built(host(settings={**SETTINGS, "IRQBALANCE_ARGS": OPTION}), step())
     assert of_kind(changes, "edit") == []

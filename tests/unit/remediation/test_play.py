@@ -115,6 +115,12 @@ def test_a_play_names_its_run_and_the_record_keeps_its_events(written, tmp_path)
     assert [(event["host"], event["task"], event["status"]) for event in now.events()] == [("here", "tell", "ok")]
 
 
+def test_a_play_of_nodetune_is_found_by_its_name():
+    outcome = play.play("metrics", [HERE], {"here": {"nodetune_port": 1, "nodetune_tries": 1}})["here"]
+    assert outcome.state == "failed"
+    assert "serves no metric of a GPU at http://127.0.0.1:1/metrics" in outcome.message
+
+
 class Started:
     """Replaces Ansible: notes what each play was started with."""
 

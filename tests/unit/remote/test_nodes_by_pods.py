@@ -246,6 +246,17 @@ def test_a_list_that_grew_too_old_continues_where_it_was(server):
         select()
 
 
+def test_an_answer_one_byte_above_the_limit_is_cut_off_and_said_to_be(server, monkeypatch):
+    page = {"items": server.nodes, "metadata": {}}
+    server.refusals["GET /api/v1/nodes"] = [(200, page)] * 2
+    size = len(json.dumps(page).encode())
+    monkeypatch.setattr(api, "MAX_BYTES", size)
+    assert len(select()) == 1
+    monkeypatch.setattr(api, "MAX_BYTES", size - 1)
+    with pytest.raises(nodes.NodesError, match=r"an answer of more than .*: cut off"):
+        select()
+
+
 def test_a_server_that_does_not_answer_is_named(server, tmp_path, monkeypatch):
     made = server.kubeconfig()
     made["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"

@@ -11,6 +11,7 @@ from nodetune.remediation.plan import HostPlan
 from nodetune.report import markdown
 from nodetune.report.sections import CommandOptions
 from nodetune.report.text import full, guard, host_names, plan, provision, verify
+from nodetune.report.text.lines import console
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
 
@@ -24,9 +25,12 @@ REPORTS = {
     "plan": lambda stream, results: plan.print_plan(
         stream, [HostPlan(each) for each in results], CommandOptions("-i prod")
     ),
-    "verify": lambda stream, results: verify.print_verify(
-        stream, [HostVerification(each.host, each.state, each.message) for each in results], SuiteRequest(), "-i prod"
-    ),
+    "verify": lambda stream, results: verify.Printer(
+        console(stream),
+        [HostVerification(each.host, each.state, each.message) for each in results],
+        SuiteRequest(),
+        "-i prod",
+    ).verify(),
     "guard install": lambda stream, results: guard.print_not_reached(stream, results, "-i prod"),
     "guard status": lambda stream, results: guard.print_status(
         stream,

@@ -49,6 +49,7 @@ class Host:
             for metric, unit, better, value in (
                 ("energy", "J/TFLOP", "lower", self.joules(held)),
                 ("bf16", "TFLOP/s", "higher", rate),
+                ("power", "W", "lower", self.joules(held) * rate),
             ):
                 samples = [value * (1 + self.dice.gauss(0, self.noise)) for _ in range(2)]
                 record = {"measurement": "gpu_energy", "metric": metric, "subject": subject, "samples": samples}
@@ -165,6 +166,13 @@ def test_the_speed_is_told_with_the_energy():
         "energy": pytest.approx(0.28, abs=0.005),
         "bf16 of the slowest GPU": pytest.approx(1575 / 1600 - 1, abs=0.005),
     }
+
+
+def test_a_trial_tells_the_mean_power_to_a_tenth_of_a_watt():
+    host = Host(lambda _clock: 0.5, lambda _clock: 700.5, noise=0, gpus=("GPU0", "GPU1"))
+    host.slow = ("GPU1", 0.9)
+    made = bench(host)
+    assert made.measure((), made.cases).about["watts"] == 332.7
 
 
 def test_a_rung_that_is_a_little_too_slow_is_not_judged_by_one_trial():

@@ -121,6 +121,13 @@ def test_disturbed_figures_are_nobodys_peers():
     assert verdicts[0].reason == f"disturbed: {WHY}"
 
 
+def test_an_undisturbed_figure_is_not_compared_with_disturbed_ones():
+    told = [records.record("gpu_copy", "h2d", f"GPU{number}", 54.0 if number else 30.0) for number in range(8)]
+    calm, *others = records.read(told)
+    found = [calm, *(replace(each, disturbed=(WHY,)) for each in others)]
+    assert judge(found, {"gpu1": machine.Machine()})[0].status == UNKNOWN, "no peer is left that could prove it slow"
+
+
 def test_jitter_finds_others_and_is_not_excused_by_them():
     told = [
         records.record("jitter", "lost", f"cpu{number}", 0.1 if number else 60.0, "%", "lower") for number in range(8)
@@ -190,6 +197,10 @@ def test_only_what_is_more_than_tolerances_forgive_disturbs(others, why):
             {"gpu": "GPU0", "users": "", "held": "sw_power_cap+applications_clocks_setting"},
             "GPU0",
             "the clocks of GPU0 were held down (applications_clocks_setting)",
+        ),
+        *(
+            ({"gpu": "GPU0", "held": setting}, "GPU0", f"the clocks of GPU0 were held down ({setting})")
+            for setting in ("hw_power_brake_slowdown", "sync_boost", "display_clock_setting")
         ),
     ],
 )

@@ -15,6 +15,7 @@ from nodetune.verify.find_slow.end_analysis import EndAnalysis, threshold
 from nodetune.verify.find_slow.model import (
     GPU,
     HANG,
+    JOINT,
     LINK,
     NODE,
     PAIRS,
@@ -243,6 +244,17 @@ def test_a_small_loss_beyond_the_noise_is_left_open():
     result = searched(slow)
     assert named(result) <= {part}
     assert all(each.more_rounds >= 0 and each.candidates for each in result.doubts)
+
+
+@pytest.mark.parametrize(("figure", "shortfall"), [(97.2, 0.0), (96.4, 0.03)])
+def test_the_others_together_may_be_half_of_the_smallest_loss_short(figure, shortfall):
+    """The level of so many runs of 100 GB/s is 99.35: the upper quartile of what has noise."""
+    calm = fleet(256, "calm")
+
+    def answer(wanted):
+        return [GroupResult((figure if wanted.kind == JOINT else 100.0,) * 8) for _ in wanted.groups]
+
+    assert searched(calm, answer=answer).shortfall == pytest.approx(shortfall, abs=0.005)
 
 
 def disjoint(pairs):

@@ -94,6 +94,13 @@ def test_a_wide_spread_raises_no_alarm_for_its_tail():
     assert {each.status for each in found} == {PASS}
 
 
+@pytest.mark.parametrize(("deviations", "status"), [(3.0, PASS), (4.0, SHORT)])
+def test_an_outlier_is_further_off_than_peers_usually_spread(deviations, status):
+    """The median deviation of the others is 3 GB/s, which is a standard deviation of 4.45."""
+    others = (47.0, 47.0, 47.0, 50.0, 53.0, 53.0, 53.0)
+    assert [each.status for each in verdicts(gpus(*others, 50.0 - deviations * 4.45), L4)][-1] == status
+
+
 def test_better_than_all_peers_is_no_fault():
     assert of(verdicts(gpus(54.0, 54.1, 54.2, 54.0, 80.0)), "gpu_copy", "GPU4").status == PASS
     quick = gpus(6.0, 6.1, 6.0, 6.2, 2.0, measurement="gpu_latency", metric="launch", better="lower")
@@ -103,6 +110,11 @@ def test_better_than_all_peers_is_no_fault():
 def test_of_two_or_three_the_one_far_below_the_best_stands_apart():
     assert [each.status for each in verdicts(gpus(54.0, 52.0), L4)] == [UNKNOWN, UNKNOWN]
     assert [each.status for each in verdicts(gpus(54.0, 40.0), L4)] == [UNKNOWN, SHORT]
+
+
+@pytest.mark.parametrize(("count", "status"), [(2, UNKNOWN), (3, UNKNOWN), (4, PASS)])
+def test_four_that_agree_are_a_majority(count, status):
+    assert {each.status for each in verdicts(gpus(*[54.0] * count), L4)} == {status}
 
 
 def test_one_gpu_alone_has_no_peers():

@@ -288,6 +288,13 @@ def test_too_few_runs_are_told_and_what_to_do():
     assert "the files have no figures in common" in out.getvalue()
 
 
+@pytest.mark.parametrize(("runs", "said"), [(6, True), (1, False)])
+def test_the_chance_of_a_false_change_is_said_of_judged_figures_only(runs, said):
+    out = io.StringIO()
+    verify_changes.print_changes(out, changes(0.9, runs=runs))
+    assert ("of 1 figure without change about 0.01 would show one" in " ".join(out.getvalue().split())) == said
+
+
 def test_figures_that_are_not_measured_again_are_named(tmp_path):
     """A host lost a GPU, one was not reached after, and one never: that is not "no change" and 0."""
 

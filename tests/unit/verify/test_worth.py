@@ -8,6 +8,7 @@ import pytest
 from nodetune.config import site
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.report.text import verify
+from nodetune.report.text.lines import console
 from nodetune.verify import document, efficiency
 from nodetune.verify.evaluate import judge
 from nodetune.verify.run import HostVerification
@@ -39,7 +40,7 @@ def test_money_buys_what_an_hour_computes_over_its_price():
 def test_report_and_document_have_both():
     found = HostVerification("gpu1", machine=records.h200(), verdicts=verdicts(SUSTAINED, ENERGY))
     stream, wanted = io.StringIO(), SuiteRequest("full")
-    verify.print_verify(stream, [found], wanted, "", gpu_hour=2.4)
+    verify.Printer(console(stream), [found], wanted, "", gpu_hour=2.4).verify()
     lines = [" ".join(line.split()) for line in stream.getvalue().splitlines()]
     assert "power 0.962 TFLOP/s a watt (bf16, sustained)" in lines
     assert "price 0.975 EFLOP for 1 of your currency, at 2.4 a GPU hour" in lines

@@ -13,9 +13,6 @@ from . import file
 from .file import about, label, put, read, same, show
 
 BEGIN = "# nodetune guard: begin (nodetune guard uninstall takes it out)\n"
-BEGIN_BEFORE = "# nodetune guard: begin (nodetune slurm uninstall takes it out)\n"
-"""The mark of versions before 0.2."""
-
 END = "# nodetune guard: end\n"
 TAKEN = "# nodetune guard took over: "
 NO_NEWLINE = "# nodetune guard: the last line had no end\n"
@@ -34,7 +31,6 @@ def wanted(change, now):
 
 def without(text):
     """Return the text without our lines. Raise ValueError if one of our marks is missing."""
-    text = text.replace(BEGIN_BEFORE, BEGIN)
     if (BEGIN in text) != (END in text):
         raise ValueError(f"has only one of the two marks {BEGIN.strip()!r} and {END.strip()!r}: fix it first")
     if BEGIN in text:
