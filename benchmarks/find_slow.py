@@ -52,7 +52,7 @@ def outcome(truth, result):
         return "wrong"
     if met == truth:
         return "right"
-    return "cannot" if result.doubts or result.left else "missed"
+    return "cannot" if result.doubts or result.shortfall else "missed"
 
 
 def row(pool, plantings, count, kind, effect, seed, drift):

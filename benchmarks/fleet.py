@@ -17,7 +17,7 @@ from nodetune.audit import fleet
 @click.argument("count", metavar="[HOSTS]", default=10_000, type=COUNT)
 @click.argument("seed", default=1)
 def main(count, seed):
-    census, planted, spent = fleet.Collector(), set(), 0.0
+    census, planted, spent = fleet.FleetComparison(), set(), 0.0
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for facts, fault in hosts(count, seed, each=max(2, count // 500)):
         start = time.process_time()

@@ -17,16 +17,16 @@ import click
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.support.measuring import COUNT, UnavailableError, benchmark
-from nodetune.guard.node.condition import ALL, LOOKS, Look, Looks
-from nodetune.guard.node.node_status import RefusedError, Server
-from nodetune.guard.node.report import Reporter
+from nodetune.guard.node.condition import ALL, LOOKS, CheckResults, RecentChecks
+from nodetune.guard.node.node_status import Server, SlurmRefusedError
+from nodetune.guard.node.report import NodeReporter
 from nodetune.remote.kubernetes import api
 from tests.support.condition_server import ApiServer
 from tests.support.simulated_nodes import SimulatedNodes
 
 AT_A_TIME = 64
 LOOK_SECONDS, TICK_SECONDS = 30, 5
-FAULT = Look({"gpu-lost": "GPU3: lost"})
+FAULT = CheckResults({"gpu-lost": "GPU3: lost"})
 WITHIN = 60
 """Seconds in which every node has its condition."""
 
@@ -53,13 +53,13 @@ class Node:
 
     def __init__(self, name, server, sent):
         self._server, self._sent, self.refused = server, sent, 0
-        self.reporter = Reporter(name, self, Looks([ALL]))
+        self.reporter = NodeReporter(name, self, RecentChecks([ALL]))
 
     def patch(self, name, condition, since):
         begin = time.perf_counter()
         try:
             InThread(self._server.host, self._server.port, self._server.folder).patch(name, condition, since)
-        except RefusedError:
+        except SlurmRefusedError:
             self.refused += 1
             raise
         finally:
@@ -71,9 +71,9 @@ class InThread(Server):
         try:
             why, wait, said = self._send(method, path, body)
         except OSError as problem:
-            raise RefusedError(str(problem)) from None
+            raise SlurmRefusedError(str(problem)) from None
         if why:
-            raise RefusedError(why, wait)
+            raise SlurmRefusedError(why, wait)
         return said
 
 

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.support.late_jobs import LAYOUTS, LateJob
 from benchmarks.support.measuring import COUNT, benchmark
-from nodetune.jobs.late_ranks import judge
+from nodetune.jobs.late_ranks import analysis
 from nodetune.jobs.late_ranks.model import HOST, PROGRAM
 
 CASES = ("healthy", "rank", "two ranks", "host", "host in 3 jobs", "program in 3 jobs")
@@ -38,7 +38,7 @@ def trial(case, effect, seed):
         "two ranks": {(here[0], 3): effect, (here[-1], 6): effect},
         "host": {(here[-1], None): effect},
     }[case]
-    return outcome(judge.judged([LateJob("1", here, rng, slow).job()]), set(slow))
+    return outcome(analysis.find_late_ranks([LateJob("1", here, rng, slow).job()]), set(slow))
 
 
 def three(case, effect, rng):
@@ -53,7 +53,7 @@ def three(case, effect, rng):
             slow = {("gpu000", None): effect}
         program = {} if slow else {5: effect}
         jobs.append(LateJob(str(number), others, rng, slow, program, layout).job())
-    found = judge.judged(jobs).conclusions
+    found = analysis.find_late_ranks(jobs).causes
     causes = {each.cause for each in found}
     if not causes:
         return "none"
@@ -64,7 +64,7 @@ def three(case, effect, rng):
 
 
 def outcome(result, truth):
-    parts = [part for each in result.conclusions for part in each.parts]
+    parts = [part for each in result.causes for part in each.parts]
     named = {(part.host, None if part.is_host else local) for part in parts for local in part.local}
     if named - truth:
         return "wrong"

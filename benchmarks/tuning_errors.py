@@ -153,7 +153,7 @@ BUDGETS = {"recorded, the default against itself": 40.0}
 RECORDED_BUDGET = 120.0
 
 
-def tuned(world: str, seed: int) -> study.Outcome:
+def tuned(world: str, seed: int) -> study.TuningOutcome:
     budget = BUDGETS.get(world, RECORDED_BUDGET if world.startswith("recorded") else 1200.0)
     return study.tune(WORLDS[world](random.Random(seed)), budget, seed=seed)
 
@@ -163,8 +163,8 @@ def unseen(world: str, seed: int) -> tuple[int, int]:
     trials = Trials(WORLDS[world](random.Random(seed)), BUDGETS[world])
     screening = Screening(trials, 2 * MAX_PAIRS, random.Random(seed))
     screening.finalists()
-    told, most = screening.resolved(), max(map(len, screening.seen.values()))
-    last = [seen for seen in screening.seen.values() if len(seen) == most]
+    told, most = screening.resolved(), max(map(len, screening.measured.values()))
+    last = [seen for seen in screening.measured.values() if len(seen) == most]
     means = [(case, fmean(gains[case] for gains in seen if case in gains)) for seen in last for case in told]
     return sum(abs(mean) > told[case] for case, mean in means), len(means)
 

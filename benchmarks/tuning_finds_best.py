@@ -60,7 +60,7 @@ def tune_ranks(folder, budget, **wanted):
 
 def tune(bench, budget):
     """Print each trial, and return the decision in words."""
-    found = study.tune(bench, budget, tell=show)
+    found = study.tune(bench, budget, report=show)
     for each in found.confirmations:
         gain = f"{each.ratio:+.1%} ({each.low:+.1%} to {each.high:+.1%}), p {each.p:.5f}"
         print(f"  {space.in_words(dict(each.setting))}: {gain}")

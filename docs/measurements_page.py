@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from nodetune.remote import payload
 from nodetune.verify import catalogue
-from nodetune.verify.catalogue import Measurement
+from nodetune.verify.catalogue import MeasurementSpec
 
 HEAD = """# Measurements
 
@@ -29,7 +29,7 @@ def page() -> str:
     return "\n".join([HEAD, *_table(every), *(line for each in every for line in _section(each))])
 
 
-def _table(every: list[Measurement]) -> Iterator[str]:
+def _table(every: list[MeasurementSpec]) -> Iterator[str]:
     yield "| measurement | of | runs | deadline | may differ from peers, baseline, day to day |"
     yield "| --- | --- | --- | --- | --- |"
     for each in every:
@@ -38,14 +38,14 @@ def _table(every: list[Measurement]) -> Iterator[str]:
         yield f"| {link} | {SCOPES[each.scope]} | {runs} | {each.seconds:g} s | {_tolerances(each)} |"
 
 
-def _tolerances(each: Measurement) -> str:
+def _tolerances(each: MeasurementSpec) -> str:
     return "; ".join(
         (f"{metric}: " if metric else "") + f"{limits['peers']}, {limits['baseline']}, {limits['drift']} %"
         for metric, limits in (each.tolerance or {"": catalogue.TOLERANCE}).items()
     )
 
 
-def _section(each: Measurement) -> Iterator[str]:
+def _section(each: MeasurementSpec) -> Iterator[str]:
     source = (payload.MEASUREMENTS / f"{each.name}.py").read_text("utf-8")
     yield f"\n## {each.name}\n"
     yield "```\n" + (ast.get_docstring(ast.parse(source)) or "").strip() + "\n```"

@@ -9,8 +9,8 @@ import random
 from dataclasses import dataclass, field
 
 from nodetune.verify.find_slow import model
-from nodetune.verify.find_slow.model import Answer, Fleet, Part
-from nodetune.verify.find_slow.search import search
+from nodetune.verify.find_slow.model import Fleet, GroupResult, Part
+from nodetune.verify.find_slow.search import Search
 
 RAILS = 8
 COLD = 0.04
@@ -137,11 +137,11 @@ class SlowFleet:
     def _run(self, kind, group, share):
         parts = self._parts(kind, group)
         if fault := next((each.fault for each in parts if each.fault), ""):
-            return Answer((), fault)
+            return GroupResult((), fault)
         far = len({self.fleet.domains[node] for node in group}) > 1
         usual = 100.0 * self.moved * share * (1 - ACROSS if far else 1) * (1 - COLD if self.cold & set(group) else 1)
         common = self._noisy(2)
-        return Answer(
+        return GroupResult(
             tuple(
                 usual
                 * min((each.rails[rail] for each in parts), default=1.0)
@@ -157,10 +157,7 @@ class SlowFleet:
 
 def searched(fleet, more=0, answer=None):
     """Carry out a search on such a fleet, or with other answers. Return its result."""
-    work, answer = search(fleet.fleet, more), answer or fleet.answer
-    wanted = next(work)
-    try:
-        while True:
-            wanted = work.send(answer(wanted))
-    except StopIteration as done:
-        return done.value
+    search, answer = Search(fleet.fleet, more), answer or fleet.answer
+    while planned := search.next_round():
+        search.add(planned, answer(planned))
+    return search.result()

@@ -174,7 +174,7 @@ class Check:
 
     @property
     def leaders(self) -> tuple[str, ...]:
-        """The checks whose finding may also report this one's, the first first."""
+        """Parent checks, which may also report this one's fault, closest first."""
         return (self.part_of,) if isinstance(self.part_of, str) and self.part_of else tuple(self.part_of)
 
     @property

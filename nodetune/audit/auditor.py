@@ -39,9 +39,11 @@ class Auditor:
         self._selection = selection
         self._look_of = look_of
         self._today = today or _today()
-        self._resolved: dict[tuple[tuple[str, ...], int], tuple[profile.Profile, reused_verdicts.Judge, OneCause]] = {}
+        self._resolved: dict[
+            tuple[tuple[str, ...], int], tuple[profile.Profile, reused_verdicts.CheckEvaluator, OneCause]
+        ] = {}
 
-    def _profile_of(self, facts: HostFacts) -> tuple[profile.Profile, reused_verdicts.Judge, OneCause, str]:
+    def _profile_of(self, facts: HostFacts) -> tuple[profile.Profile, reused_verdicts.CheckEvaluator, OneCause, str]:
         """Return the profile of a host, what judges by its checks, what joins findings, and why it is this profile."""
         site = self._selection.site_of(facts.host)
         names, reason = profile.matching(facts, self._selection.profiles or (site.profile if site else ()))
@@ -49,11 +51,11 @@ class Auditor:
         if key not in self._resolved:
             chosen = profile.resolve(names, site)
             wanted = [check for check in chosen.checks if self._selection.wants(check)]
-            ready = [evaluate.Prepared(check, gates=check.id in chosen.gates) for check in wanted]
-            self._resolved[key] = chosen, reused_verdicts.Judge(ready), OneCause(wanted)
+            ready = [evaluate.PreparedCheck(check, gates=check.id in chosen.gates) for check in wanted]
+            self._resolved[key] = chosen, reused_verdicts.CheckEvaluator(ready), OneCause(wanted)
         return *self._resolved[key], reason
 
-    def judged(self, probed: HostResult) -> tuple[HostResult, fleet.Row | None]:
+    def judged(self, probed: HostResult) -> tuple[HostResult, fleet.HostValues | None]:
         """Return the audit of a host without its facts, and its row for the comparison with other hosts.
 
         If the facts of a host cannot be judged in time, only that host fails. Raise UserError for a user's mistake.
@@ -62,8 +64,8 @@ class Auditor:
         return self._in_time(probed, lambda facts: collector.row(facts) if collector else None)
 
     def _in_time(
-        self, probed: HostResult, row_of: Callable[[HostFacts], fleet.Row | None]
-    ) -> tuple[HostResult, fleet.Row | None]:
+        self, probed: HostResult, row_of: Callable[[HostFacts], fleet.HostValues | None]
+    ) -> tuple[HostResult, fleet.HostValues | None]:
         if not probed.facts:
             return probed, None
         try:
@@ -116,7 +118,7 @@ class Auditor:
         self.take(result, row)
         return result
 
-    def take(self, result: HostResult, row: fleet.Row | None) -> None:
+    def take(self, result: HostResult, row: fleet.HostValues | None) -> None:
         """Collect the row of a host for the comparison with other hosts."""
         if self._selection.collector and row:
             self._selection.collector.take(result.host, row)

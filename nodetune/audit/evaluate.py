@@ -51,10 +51,10 @@ def raw(names: Iterable[str]) -> set[str]:
 
 def judge(check: Check, host: HostFacts) -> Finding:
     """Return the finding of one check on one host."""
-    return Prepared(check).judge(host)
+    return PreparedCheck(check).judge(host)
 
 
-class Prepared:
+class PreparedCheck:
     """A check prepared for many hosts: everything that does not depend on the host is computed once."""
 
     def __init__(self, check: Check, gates: bool = False) -> None:

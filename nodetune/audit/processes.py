@@ -17,9 +17,9 @@ Probe = Callable[[list[T]], Generator[tuple[str, HostResult], None, None]]
 class Judge(Protocol):
     """Turns the facts of each host into its result and collects the compared values (see auditor.py)."""
 
-    def judged(self, probed: HostResult) -> tuple[HostResult, fleet.Row | None]: ...
+    def judged(self, probed: HostResult) -> tuple[HostResult, fleet.HostValues | None]: ...
 
-    def take(self, result: HostResult, row: fleet.Row | None) -> None: ...
+    def take(self, result: HostResult, row: fleet.HostValues | None) -> None: ...
 
 
 def judged(
@@ -32,7 +32,7 @@ def judged(
     left, every = set(things), list(things.values())
     count = parallel.processes(len(every)) if count is None else count
 
-    def work(part: Sequence[T]) -> Generator[tuple[str, HostResult, fleet.Row | None], None, None]:
+    def work(part: Sequence[T]) -> Generator[tuple[str, HostResult, fleet.HostValues | None], None, None]:
         with closing(probe(list(part))) as probed:
             for name, each in probed:
                 yield name, *judge.judged(each)

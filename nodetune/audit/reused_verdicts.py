@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from nodetune.api.model import Fact, Finding, HostFacts
-from nodetune.audit.evaluate import Prepared, raw
+from nodetune.audit.evaluate import PreparedCheck, raw
 from nodetune.facts.memo import identities
 from nodetune.foundation import by_key
 
@@ -25,10 +25,10 @@ class _Model(NamedTuple):
     readers: Mapping[str, Sequence[int]]
 
 
-class Judge:
+class CheckEvaluator:
     """Judges many hosts by the same checks."""
 
-    def __init__(self, checks: Sequence[Prepared]) -> None:
+    def __init__(self, checks: Sequence[PreparedCheck]) -> None:
         self._checks = checks
         self._models: dict[tuple[int, ...], _Model] = {}
 

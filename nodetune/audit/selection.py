@@ -57,13 +57,13 @@ class Selection:
         return [*chosen, *(word for file in self.files for word in ("--site", str(file)))]
 
     @cached_property
-    def collector(self) -> fleet.Collector | None:
+    def collector(self) -> fleet.FleetComparison | None:
         """Takes the compared values of each host; None if nothing is compared."""
         if self.between is None:
             return None
         from nodetune.audit import fleet  # one host alone needs none
 
-        return fleet.Collector(self.between.comparisons, self.between.by, self.between.reference)
+        return fleet.FleetComparison(self.between.comparisons, self.between.by, self.between.reference)
 
     def site_of(self, host: str) -> profile.Overlay | None:
         """Return the site file resolved for a host. Raise FileError."""
@@ -139,11 +139,11 @@ class Selection:
         compared = evaluate.raw(self._needed().needs())
         return required | named | chosen_by | evaluate.raw(changed) | compared | set(ALWAYS)
 
-    def _needed(self) -> fleet.Collector:
+    def _needed(self) -> fleet.FleetComparison:
         """Return the comparison of this run, or what saved facts must contain to be compared later."""
         from nodetune.audit import fleet
 
-        return self.collector or fleet.Collector(() if self.select else None)
+        return self.collector or fleet.FleetComparison(() if self.select else None)
 
 
 def comparing(selection: Selection, by: str = fleet_comparisons.GPU, reference: str | None = None) -> Selection:

@@ -1,7 +1,7 @@
 """The tools of `nodetune mcp`: answers of the command line about facts. Nothing here changes a host.
 
 Facts were saved before, or `collect` reads them from the hosts that the one who started the server named; no argument of a
-tool names a host to contact. Each answer comes from a command of its own, which gets no settings, no terminal and a folder that is removed with it.
+tool names a host to contact. Each answer comes from a command of its own, which gets no settings, no terminal and a temporary folder.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from nodetune.api.conclusion import Action, Examined
 from nodetune.history import conclusions, episodes, judging, reader, thinning
 from nodetune.history.closing import Open, Settled
 from nodetune.history.connection import Database
-from nodetune.history.points import DAY, Change, Drain, Point, Rate
-from nodetune.history.snapshot import Look
+from nodetune.history.points import DAY, Drain, LeafChange, Point, Rate
+from nodetune.history.snapshot import Snapshot
 from nodetune.history.trends import Trend
 from nodetune.history.writer import Recorded, Writer
 
@@ -24,7 +24,7 @@ class History:
     def __init__(self, place: str, *, make: bool = True) -> None:
         self._db = Database(place, make=make)
         self._writer: Writer | None = None
-        self._waiting: list[Look] = []
+        self._waiting: list[Snapshot] = []
         self.recorded = Recorded()
 
     def __enter__(self) -> History:  # noqa: PYI034  (Python 3.10 has no Self)
@@ -43,7 +43,7 @@ class History:
         """Close it; what waits is not written."""
         self._db.close()
 
-    def take(self, look: Look) -> None:
+    def take(self, look: Snapshot) -> None:
         """Keep a look with the next batch."""
         self._waiting.append(look)
         if len(self._waiting) >= BATCH:
@@ -57,7 +57,7 @@ class History:
             for name, count in vars(done).items():
                 setattr(self.recorded, name, getattr(self.recorded, name) + count)
 
-    def record(self, looks: Sequence[Look]) -> Recorded:
+    def record(self, looks: Sequence[Snapshot]) -> Recorded:
         """Write a look at each host: all, or after an error none."""
         try:
             with self._db.writing():
@@ -120,7 +120,7 @@ class History:
         """Return each host with the time of its last look."""
         return reader.last_looks(self._db)
 
-    def changes(self, host: str, since: float = 0) -> list[Change]:
+    def changes(self, host: str, since: float = 0) -> list[LeafChange]:
         """Return what changed on a host, and what made its counters start again, the oldest first."""
         return reader.changes(self._db, host, int(since))
 

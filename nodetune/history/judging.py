@@ -21,7 +21,7 @@ from nodetune.history.names import SeriesNames
 from nodetune.history.packing import unpack
 from nodetune.history.points import DAY
 from nodetune.history.thinning import LARGEST
-from nodetune.history.trends import Part, Trend
+from nodetune.history.trends import LeafSeries, Trend
 from nodetune.statistics.thresholds import MAX_GAP_DAYS, PAST, WARM_DEGREES
 
 PAST_DAYS = PAST.stop
@@ -185,12 +185,12 @@ class _Past:
             if hit:
                 self._hits[host, names[series]][day - of] = figure
 
-    def part(self, host: int, called: str, name: str, figure: int) -> Part:
+    def part(self, host: int, called: str, name: str, figure: int) -> LeafSeries:
         """Return a part with its past, which an exchange begins again."""
         longest = self._day - max(self._begun.get((host, part), 0) for part in resets.parts_of(name))
         days = [ago for ago in self._looked[host] if ago < longest]
         of, hits = self._figures[host, name], self._hits[host, name]
-        return Part(
+        return LeafSeries(
             called,
             name,
             figure,

@@ -19,7 +19,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Change:
+class LeafChange:
     """A leaf that changed between the last look and the one at `at`, or a reset of counters."""
 
     at: int

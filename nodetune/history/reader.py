@@ -9,7 +9,7 @@ from typing import Any
 from nodetune.history import kinds
 from nodetune.history.connection import Database
 from nodetune.history.packing import unpack
-from nodetune.history.points import DAY, Change, Point, Rate
+from nodetune.history.points import DAY, LeafChange, Point, Rate
 from nodetune.history.structure import PRINT
 
 MAX_DAYS = 400
@@ -72,11 +72,11 @@ def series_of(db: Database, host: str, leaves: Sequence[str], since: int) -> lis
     return found
 
 
-def changes(db: Database, host: str, since: int) -> list[Change]:
+def changes(db: Database, host: str, since: int) -> list[LeafChange]:
     """Return what changed on a host, and resets, the oldest first."""
     own = number_of(db, "host", host)
     found = [
-        Change(at, leaf, json.loads(before), json.loads(after))
+        LeafChange(at, leaf, json.loads(before), json.loads(after))
         for at, leaf, before, after in db.rows(
             "SELECT c.at, s.name, c.before, c.after FROM change c JOIN series s ON s.id = c.fact"
             " WHERE c.host = ? AND c.at >= ?",
@@ -86,7 +86,7 @@ def changes(db: Database, host: str, since: int) -> list[Change]:
     events = db.rows(
         "SELECT at, kind, subject, text FROM event WHERE host = ? AND at >= ? AND kind <> 'trend'", (own, since)
     )
-    found += [Change(at, kind, None, f"{subject}: {text}") for at, kind, subject, text in events]
+    found += [LeafChange(at, kind, None, f"{subject}: {text}") for at, kind, subject, text in events]
     return sorted(found, key=lambda each: (each.at, each.leaf))
 
 

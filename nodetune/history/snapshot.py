@@ -29,7 +29,7 @@ class Common:
         self.settings = tuple(settings)
 
 
-class Look(NamedTuple):
+class Snapshot(NamedTuple):
     """The result of a look at a host. `at`: Unix time of the collection.
 
     `own`: place among the common settings → those of this host. `prints`: of all its settings, in the order of the facts' names.
@@ -82,7 +82,7 @@ class Sorter:
         self._forms: dict[str, int] = {}
         self._kinds: dict[tuple[object, ...], _Kind] = {}
 
-    def look(self, facts: HostFacts) -> Look | None:
+    def look(self, facts: HostFacts) -> Snapshot | None:
         """Return the look at a host; None for facts without a time of collection."""
         at = facts.about.get("time")
         if isinstance(at, bool) or not isinstance(at, int | float) or not 0 < at < 1 << 40:
@@ -99,7 +99,7 @@ class Sorter:
             if made.values or usual.values:
                 numbers[place] = made.forms, made.values
             is_alike = is_alike and (made.forms == usual.forms or _same_parts(made, usual))
-        look = Look(
+        look = Snapshot(
             facts.host,
             int(at),
             kind.common,
@@ -112,7 +112,7 @@ class Sorter:
         )
         return look if is_alike else self._unlike(look, facts.facts, kind, others)
 
-    def _unlike(self, look: Look, facts: Mapping[str, Fact], kind: _Kind, others: Mapping[int, Sorted]) -> Look:
+    def _unlike(self, look: Snapshot, facts: Mapping[str, Fact], kind: _Kind, others: Mapping[int, Sorted]) -> Snapshot:
         """Return the look at a host with other parts than its kind has. One that was read completely replaces one that was not."""
         made = [others.get(place, usual) for place, usual in enumerate(kind.made)]
         unread = _unread(made)
@@ -163,7 +163,7 @@ def _unread(made: Iterable[Sorted]) -> tuple[str, ...]:
 _NOTHING = Common((), ())
 
 
-def of_figures(host: str, at: int, figures: Mapping[str, float]) -> Look:
+def of_figures(host: str, at: int, figures: Mapping[str, float]) -> Snapshot:
     """Return a look that holds only figures, in thousandths of their units: all else stays as it was.
 
     `figures`: `verify.measurement.metric/subject`, `watch.figure/GPU` or `tune.subject.case/default` → value. One of 0 is kept as the smallest number,
@@ -171,4 +171,4 @@ def of_figures(host: str, at: int, figures: Mapping[str, float]) -> Look:
     """
     leaves = tuple(sorted(figures))
     values = [round(figures[name] * 1000) or 1 for name in leaves]
-    return Look(host, at, _NOTHING, {}, b"", (), leaves, [Form(leaves, leaves)], values)
+    return Snapshot(host, at, _NOTHING, {}, b"", (), leaves, [Form(leaves, leaves)], values)

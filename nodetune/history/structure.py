@@ -15,7 +15,7 @@ from nodetune.api.model import Absent, Each, Fact, Unread, Value
 from nodetune.history import kinds
 
 FORMS = 64
-"""Texts that are kept of the settings of one structure: often only a number, or what is passing, has changed."""
+"""Texts that are kept of the settings of one structure: usually only counters differ."""
 
 MAX_PLACES = 1 << 17
 """Places in structures that are known."""

@@ -10,7 +10,7 @@ from typing import Any
 from nodetune.foundation import UserError, text
 from nodetune.history import kinds, trends
 from nodetune.history.history import History
-from nodetune.history.points import DAY, Change, Drain, Point
+from nodetune.history.points import DAY, Drain, LeafChange, Point
 from nodetune.history.trends import Trend
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -37,7 +37,7 @@ class Series:
 @dataclass(frozen=True)
 class Story:
     host: str
-    changes: tuple[Change, ...]
+    changes: tuple[LeafChange, ...]
     findings: tuple[Drain, ...]
     series: tuple[Series, ...]
     trends: tuple[Trend, ...]

@@ -1,4 +1,4 @@
-"""Names what dies slowly: a figure far above its own past and above its peers, on three of five days, worst today. Pure.
+"""Detects degradation trends: a figure far above its own past and above its peers, on three of five days, worst today. Pure.
 
 The figures were chosen by simulation: see benchmarks/simulated_year.py, which holds the rule against planted deaths.
 """
@@ -22,7 +22,7 @@ SOURCE, FAULT = "trend", "part-degrading"
 
 
 @dataclass(frozen=True)
-class Part:
+class LeafSeries:
     """A judged series: its figure today and in the past (day ago → figure), and its hits (day ago → figure)."""
 
     host: str
@@ -33,10 +33,10 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Judged:
+class SeriesVerdict:
     """The usual figure of a part, whether today is too much, and the share of its peers that grew less."""
 
-    part: Part
+    part: LeafSeries
     usual: int
     hit: bool
     less: float
@@ -45,7 +45,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Trend:
-    """A part that dies slowly. `figure` is that of `day`; it reaches `limit` in `days` (None: unknown)."""
+    """A degrading part. `figure` is that of `day`; it reaches `limit` in `days` (None: unknown)."""
 
     host: str
     name: str
@@ -76,7 +76,7 @@ def family(name: str) -> str:
     return f"{fact}/{below[-1]}" if len(below) > 1 else fact
 
 
-def judge(parts: Sequence[Part], peers: int, hosts: int = 1) -> list[Judged]:
+def judge(parts: Sequence[LeafSeries], peers: int, hosts: int = 1) -> list[SeriesVerdict]:
     """Judge the parts of one family today. `peers`: how many there are on all `hosts`, with those whose figure is zero.
 
     A part is compared with those of other hosts: all links of a board may die together. On a single host, with the others there.
@@ -99,7 +99,7 @@ def judge(parts: Sequence[Part], peers: int, hosts: int = 1) -> list[Judged]:
         near = sum(each >= alike for each in own[part.host]) if hosts > 1 else 1
         as_much = max(len(ordered) - bisect_left(ordered, alike) - near, 0)
         hit = known is not None and _is_much(part.figure, grew, heat) and as_much <= others // 100
-        found.append(Judged(part, known or 0, hit, 1 - as_much / others if others else 1.0, others))
+        found.append(SeriesVerdict(part, known or 0, hit, 1 - as_much / others if others else 1.0, others))
     return found
 
 
@@ -109,7 +109,7 @@ def _top(figures: Sequence[int], peers: int) -> int:
     return figures[place] if place >= 0 else 0
 
 
-def _usual(part: Part, heat: bool, top: int, peers: int) -> int | None:
+def _usual(part: LeafSeries, heat: bool, top: int, peers: int) -> int | None:
     """Return what a part usually has: by its own past, else by its peers; None if neither says."""
     past = sorted(figure for ago, figure in part.past.items() if ago in thresholds.PAST)
     if len(past) >= thresholds.MIN_PAST_DAYS:
@@ -131,7 +131,7 @@ def _is_much(figure: int, growth: float, heat: bool) -> bool:
     )
 
 
-def trend(judged: Judged, day: int = 0) -> Trend | None:
+def trend(judged: SeriesVerdict, day: int = 0) -> Trend | None:
     """Return the trend of a part that had too much today, if it had on other days too and less than today.
 
     `day`: of today, since 1970.

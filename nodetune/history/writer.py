@@ -17,7 +17,7 @@ from nodetune.history import kinds, resets
 from nodetune.history.connection import Database, Row
 from nodetune.history.names import SeriesNames
 from nodetune.history.packing import pack, unpack
-from nodetune.history.snapshot import Common, Look
+from nodetune.history.snapshot import Common, Snapshot
 from nodetune.history.structure import PRINT, Form, as_text, fact_print
 
 MAX_KNOWN = 1 << 17
@@ -76,7 +76,7 @@ class Writer:
         self._parts: dict[tuple[bytes, tuple[str, ...]], tuple[bytes, frozenset[str]]] = {}
         self._series: dict[Form, _Series] = {}
 
-    def write(self, looks: Sequence[Look]) -> Recorded:
+    def write(self, looks: Sequence[Snapshot]) -> Recorded:
         """Write a look at each of these hosts."""
         done, rows = Recorded(), _Rows()
         self._number(looks)
@@ -94,7 +94,7 @@ class Writer:
         self._db.many("UPDATE host SET cohort = ?, settings = ?, parts = ?, carry = ? WHERE id = ?", rows.host)
         return done
 
-    def _number(self, looks: Iterable[Look]) -> None:
+    def _number(self, looks: Iterable[Snapshot]) -> None:
         """Know the series of the numbers of all looks."""
         if len(self._series) > MAX_KNOWN >> 5:  # a hostile fleet
             self._series.clear()
@@ -110,7 +110,7 @@ class Writer:
             found |= {row[0]: _Host(*row[1:]) for row in self._db.rows_of(_HOSTS, missing)}
         return found
 
-    def _look(self, host: _Host, look: Look, rows: _Rows) -> None:
+    def _look(self, host: _Host, look: Snapshot, rows: _Rows) -> None:
         settings, cohort, changed = self._settings(host, look, rows)
         packed, carry, parts = self._numbers(host, look, changed, rows)
         rows.look.append((host.id, look.at, packed))
@@ -120,7 +120,7 @@ class Writer:
 
     # settings
 
-    def _settings(self, host: _Host, look: Look, rows: _Rows) -> tuple[bytes, str | None, set[str]]:
+    def _settings(self, host: _Host, look: Snapshot, rows: _Rows) -> tuple[bytes, str | None, set[str]]:
         """Return the prints of the facts, the cohort, and the leaves that changed, which become rows."""
         if look.prints == host.settings:
             return look.prints, host.cohort, set()
@@ -161,7 +161,7 @@ class Writer:
             was = None if known is None else json.loads(known)
         return resets.is_exchange(was, is_now)
 
-    def _keep_facts(self, look: Look, rows: _Rows) -> None:
+    def _keep_facts(self, look: Snapshot, rows: _Rows) -> None:
         facts = [each for each in look.own.values() if each and each.print not in self._prints]
         if look.common not in self._common:
             self._common.add(look.common)
@@ -184,7 +184,7 @@ class Writer:
 
     # numbers
 
-    def _numbers(self, host: _Host, look: Look, changed: set[str], rows: _Rows) -> tuple[bytes, str | None, bytes]:
+    def _numbers(self, host: _Host, look: Snapshot, changed: set[str], rows: _Rows) -> tuple[bytes, str | None, bytes]:
         """Return the packed numbers, what counters carry, and the print of the known parts.
 
         Counters are carried on over resets: what is stored never falls.
@@ -226,13 +226,13 @@ class Writer:
         ordered = sorted(values)
         return pack(ordered, [values[each] for each in ordered]), _as_carry(carry), digest
 
-    def _series_of(self, look: Look) -> tuple[list[int], list[bool]]:
+    def _series_of(self, look: Snapshot) -> tuple[list[int], list[bool]]:
         """Return the series of the numbers of a look, and which of them are counters."""
         facts = [self._series[form] for form in look.forms]
         numbers = list(chain.from_iterable([each.numbers for each in facts]))
         return numbers, list(chain.from_iterable([each.is_counter for each in facts]))
 
-    def _known_parts(self, digest: bytes, look: Look, rows: _Rows) -> tuple[bytes, frozenset[str]]:
+    def _known_parts(self, digest: bytes, look: Snapshot, rows: _Rows) -> tuple[bytes, frozenset[str]]:
         """Return the print of all parts whose numbers were ever read, and those that never were before."""
         key = digest or b"", look.parts
         if key not in self._parts:
@@ -292,7 +292,7 @@ def _cut(prints: bytes) -> list[bytes]:
     return [bytes(prints[at : at + PRINT]) for at in range(0, len(prints), PRINT)]
 
 
-def _cohort(look: Look) -> str | None:
+def _cohort(look: Snapshot) -> str | None:
     """Return what peers have in common: the product, and the number and model of GPUs."""
     facts = [(look.settings_of(name), leaf) for name, leaf in _COHORT.items()]
     return ", ".join(filter(None, (_said(fact.text, leaf) for fact, leaf in facts if fact))) or None

@@ -101,7 +101,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Decision:
+class VersionDecision:
     """The parts of a host with versions; `held` are the current ones (to which a failed upgrade returns)."""
 
     wanted: Wanted
@@ -170,7 +170,7 @@ def wanted(facts: HostFacts, site: Provision) -> Wanted:
     )
 
 
-def decide(facts: HostFacts, site: Provision, lock: Lock) -> Decision:
+def decide(facts: HostFacts, site: Provision, lock: Lock) -> VersionDecision:
     """Decide what this host gets. Raise HostRefusedError."""
     found = wanted(facts, site)
     seen = ProvisionFacts(facts)
@@ -179,7 +179,7 @@ def decide(facts: HostFacts, site: Provision, lock: Lock) -> Decision:
     driver_owner.check(seen, data, installed)
     exporter.check(seen, found.parts, installed)
     versions = _locked(found, lock)
-    return Decision(found, versions, _held(found, versions, installed))
+    return VersionDecision(found, versions, _held(found, versions, installed))
 
 
 def _catalogue(seen: ProvisionFacts) -> Catalogue:

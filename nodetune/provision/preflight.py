@@ -18,7 +18,7 @@ from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target, UnreachableError
 from nodetune.provision import baseline, decide, package_data, results
 from nodetune.provision import lock as locks
-from nodetune.provision.decide import Decision
+from nodetune.provision.decide import VersionDecision
 from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.lock import Lock
 from nodetune.provision.record import DONE, StageResult
@@ -36,7 +36,7 @@ class Preflight:
     site: Provision
     targets: Sequence[Target]
     lock: Lock
-    decisions: Mapping[str, Decision]
+    decisions: Mapping[str, VersionDecision]
     came: Mapping[str, StageResult]
     facts: Mapping[str, HostFacts]
 
@@ -62,7 +62,7 @@ def site_of(site: Overlay | None, files: Sequence[Path]) -> Provision:
 
 def check(request: ProvisionRequest, site: Provision, targets: Sequence[Target], lock: Lock) -> Preflight:
     """Decide what each host gets, or why it is left alone. Change nothing."""
-    decisions: dict[str, Decision] = {}
+    decisions: dict[str, VersionDecision] = {}
     came: dict[str, StageResult] = {}
     found = seen(targets, request.connection, lock)
     for host, facts in sorted(found.items()):
@@ -92,7 +92,7 @@ def seen(
     return {target.name: facts for target, facts, _ in audit_hosts.collect(list(targets), set(names), connection)}
 
 
-def described(decision: Decision) -> str:
+def described(decision: VersionDecision) -> str:
     """Describe what a host gets."""
     changes = decision.changes()
     driver = f", driver {decision.driver}" if decision.driver else ""
@@ -101,6 +101,6 @@ def described(decision: Decision) -> str:
     return f"{decision.wanted.locked_as}, {text.count(decision.wanted.gpus, 'GPU')}{driver}{modules}: {many}"
 
 
-def held(decision: Decision) -> dict[str, Any]:
+def held(decision: VersionDecision) -> dict[str, Any]:
     held = decision.held
     return {"system": decision.wanted.locked_as, "driver": held.driver, "packages": dict(held.packages)}

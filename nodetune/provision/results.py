@@ -9,7 +9,7 @@ from nodetune.foundation import text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, TOO_SLOW
 from nodetune.hosts.target import UnreachableError
 from nodetune.provision import running_driver
-from nodetune.provision.decide import Decision
+from nodetune.provision.decide import VersionDecision
 from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.record import DONE, NOTHING, Results, StageResult, failed
 from nodetune.remediation import outcomes as remediation_outcomes
@@ -41,7 +41,7 @@ def users(facts: HostFacts | UnreachableError) -> StageResult | None:
     return failed(f"its GPUs are in use by {found}: stop that first, or use --drain slurm") if found else None
 
 
-def not_upgradable(decision: Decision, facts: HostFacts) -> StageResult | None:
+def not_upgradable(decision: VersionDecision, facts: HostFacts) -> StageResult | None:
     """Return why a host cannot be upgraded: no driver of NVIDIA's packages is installed and running."""
     installed, running = decision.held.driver, running_driver.version(facts)
     if decision.driver and not installed:

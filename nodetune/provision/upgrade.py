@@ -12,7 +12,7 @@ from dataclasses import replace
 from nodetune.api.model import HostFacts
 from nodetune.foundation import text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, TOO_SLOW
-from nodetune.provision.decide import Decision
+from nodetune.provision.decide import VersionDecision
 from nodetune.provision.lock import upstream
 from nodetune.provision.package_data import Needed, moves_with_driver
 from nodetune.provision.record import DONE, NOTHING, STOPPED, Record, Results, StageResult, failed
@@ -185,7 +185,7 @@ def _name(figure: Figure) -> str:
     return " ".join(dict.fromkeys(part for part in (figure.measurement, figure.metric, figure.subject) if part))
 
 
-def going_back(decision: Decision) -> Decision:
+def going_back(decision: VersionDecision) -> VersionDecision:
     """Return the decision that restores the held versions.
 
     Packages that were not there before are no longer requested, and a part without packages is dropped (its units would
@@ -203,7 +203,7 @@ def going_back(decision: Decision) -> Decision:
     return replace(decision, wanted=wanted, versions=decision.held, held=decision.versions)
 
 
-def _driver_before(decision: Decision, parts: Mapping[str, Needed]) -> tuple[str, ...]:
+def _driver_before(decision: VersionDecision, parts: Mapping[str, Needed]) -> tuple[str, ...]:
     """Return the driver's packages under their names before the upgrade.
 
     These are all packages that had its version and belong to no other part.

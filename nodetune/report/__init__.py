@@ -15,7 +15,7 @@ from nodetune.api.model import Check, HostResult
 if TYPE_CHECKING:
     from nodetune.audit.scorecards import Scorecard
     from nodetune.config.overlay import Overlay
-    from nodetune.report.sections import Commands
+    from nodetune.report.sections import CommandOptions
 
 Write = Callable[[Sequence[HostResult], TextIO], None]
 
@@ -114,10 +114,10 @@ def _and_waivers(site: Overlay, validate: str, write: Write, results: Sequence[H
     waivers.write(list(idle_waivers.idle(site, results, today)), validate, stream)
 
 
-def _commands(about: About) -> Commands:
-    from nodetune.report.sections import Commands
+def _commands(about: About) -> CommandOptions:
+    from nodetune.report.sections import CommandOptions
 
-    return Commands(about.asked, about.selected, about.saved, about.compared)
+    return CommandOptions(about.asked, about.selected, about.saved, about.compared)
 
 
 def _html(about: About) -> Write:

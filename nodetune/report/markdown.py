@@ -16,9 +16,9 @@ from nodetune.audit.summary import Summary, seen, summarise
 from nodetune.foundation import by_key, nodeset
 from nodetune.foundation import text as plain_text
 from nodetune.report import sections
-from nodetune.report.sections import UNKNOWN, Commands, Line, Section
+from nodetune.report.sections import UNKNOWN, CauseLine, CommandOptions, Section
 from nodetune.report.text import host_names
-from nodetune.report.text.finding_groups import Group, grouped
+from nodetune.report.text.finding_groups import FindingGroup, grouped
 
 MAX_VARIANTS = 6
 MAX_LENGTH = 300
@@ -29,7 +29,7 @@ def write(
     results: Iterable[HostResult],
     stream: TextIO,
     checks: Mapping[str, Check],
-    commands: Commands | None = None,
+    commands: CommandOptions | None = None,
 ) -> None:
     """Write the sections of the audit as tables with their commands, then each finding with its reason and steps.
 
@@ -94,7 +94,7 @@ def _section(section: Section) -> str:
     return f"{head}\n{table}{''.join(map(_row, section.lines))}\n**To do.** {code(section.command, 1000)}\n"
 
 
-def _row(line: Line) -> str:
+def _row(line: CauseLine) -> str:
     many = f"{len(line.hosts)}: " if len(line.hosts) > 1 else ""
     hosts = f"{many}{code(nodeset.fold(line.hosts), 80)}"
     told = f"{code(line.subject)} {code(line.text)}"
@@ -104,7 +104,7 @@ def _row(line: Line) -> str:
     return f"| {line.severity} | {cell(code(line.check))}{parts} | {cell(told)} | {cell(hosts)} |\n"
 
 
-def _finding(group: Group, check: Check | None) -> str:
+def _finding(group: FindingGroup, check: Check | None) -> str:
     lines = [f"\n### {group.severity}: {code(group.check)}\n", f"{prose(group.title)}.\n"]
     lines += _variants(group)
     told = explain.explain(check).sections if check else {}
@@ -120,7 +120,7 @@ def _finding(group: Group, check: Check | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _variants(group: Group) -> list[str]:
+def _variants(group: FindingGroup) -> list[str]:
     variants = by_key(
         ((seen(result, found), found.wanted, found.reason), result.host) for result, found in group.members
     )
@@ -138,7 +138,7 @@ def _variant(observed: str, wanted: str, reason: str, hosts: Sequence[str]) -> s
     return f"- {code(nodeset.fold(hosts), 160)}: observed {code(observed)}{against}{because}"
 
 
-def _waived(groups: Sequence[Group]) -> str:
+def _waived(groups: Sequence[FindingGroup]) -> str:
     rows = [
         f"- {code(group.check)} on {code(nodeset.fold(group.hosts), 160)}: {code(group.members[0][1].reason)}\n"
         for group in groups

@@ -29,15 +29,15 @@ def _samples(watched: Iterable[WatchedHost]) -> Iterator[Sample]:
     for host in watched:
         name = label(host.host)
         yield "reached", {"host": name, "state": label(host.state)}, host.state == "ok"
-        for each in host.gpus:
-            yield from _of_gpu(each, {"host": name, "gpu": label(each.gpu.name)})
+        for gpu in host.gpus:
+            yield from _of_gpu(gpu, {"host": name, "gpu": label(gpu.gpu.name)})
 
 
-def _of_gpu(each: WatchedGpu, labels: Mapping[str, str]) -> Iterator[Sample]:
+def _of_gpu(gpu: WatchedGpu, labels: Mapping[str, str]) -> Iterator[Sample]:
     for verdict in TITLES:
-        yield "gpu_verdict", {**labels, "verdict": verdict}, verdict == each.judged.verdict
-    for job in each.jobs:
+        yield "gpu_verdict", {**labels, "verdict": verdict}, verdict == gpu.diagnosis.verdict
+    for job in gpu.jobs:
         yield "gpu_job", {**labels, "kind": job.kind, "job": label(job.id), "user": label(job.user)}, 1
     for ratio in RATIOS:
-        if ratio in each.gpu.gpm:
-            yield "gpu_busy_ratio", {**labels, "of": ratio}, each.gpu.gpm[ratio] / 100
+        if ratio in gpu.gpu.gpm:
+            yield "gpu_busy_ratio", {**labels, "of": ratio}, gpu.gpu.gpm[ratio] / 100

@@ -11,7 +11,7 @@ from nodetune.foundation import UserError, file_io, schemas, text
 from nodetune.foundation.json_document import head
 from nodetune.tune.confirm import CaseResult, Confirmation
 from nodetune.tune.model import DEFAULT, Bench, Case
-from nodetune.tune.study import Outcome
+from nodetune.tune.study import TuningOutcome
 
 SCHEMA = "nodetune.tuning/1"
 LARGEST = 64 << 20
@@ -23,7 +23,7 @@ class TuningError(UserError):
     """An invalid tuning result; the text is one line: file, fault, and what to do."""
 
 
-def document(bench: Bench, outcome: Outcome, budget: float) -> dict[str, Any]:
+def document(bench: Bench, outcome: TuningOutcome, budget: float) -> dict[str, Any]:
     """Return the document of a tuning: the decision, its evidence, and its conditions."""
     return {
         **head(SCHEMA),
@@ -36,10 +36,11 @@ def document(bench: Bench, outcome: Outcome, budget: float) -> dict[str, Any]:
         "budget": budget,
         "seconds": round(outcome.seconds, 1),
         "parameters": [
-            {"name": each.name, "choices": list(each.choices), "source": each.source} for each in bench.parameters
+            {"name": parameter.name, "choices": list(parameter.choices), "source": parameter.source}
+            for parameter in bench.parameters
         ],
-        "cases": [_case(each) for each in bench.cases],
-        "confirmations": [_confirmation(each) for each in outcome.confirmations],
+        "cases": [_case(case) for case in bench.cases],
+        "confirmations": [_confirmation(confirmation) for confirmation in outcome.confirmations],
         "resolved": dict(outcome.resolved),
         "dropped": [{"setting": dict(setting), "reason": why} for setting, why in outcome.dropped.items()],
         "trials": [
@@ -49,24 +50,24 @@ def document(bench: Bench, outcome: Outcome, budget: float) -> dict[str, Any]:
     }
 
 
-def _proposal(bench: Bench, outcome: Outcome) -> dict[str, Any]:
+def _proposal(bench: Bench, outcome: TuningOutcome) -> dict[str, Any]:
     """Return what the bench proposes, with checks that say when the result no longer holds."""
-    found, provenance = dict(bench.proposal(outcome.setting)), bench.provenance()
-    if not found:
-        return found
+    proposal, provenance = dict(bench.proposal(outcome.setting)), bench.provenance()
+    if not proposal:
+        return proposal
     versions = {name: _only(provenance.get(name)) for name in STALE}
-    several = [
+    stale_checks = [
         stale(bench.subject, *STALE[name], version, {"equals": version})
         for name, version in versions.items()
         if version
     ]
-    return {**found, "add": [*found.get("add", ()), *several]}
+    return {**proposal, "add": [*proposal.get("add", ()), *stale_checks]}
 
 
 def _only(value: Any) -> str:
     """Return the version that all hosts have; empty if they differ or it is unknown."""
-    several = value if isinstance(value, list) else [value]
-    return several[0] if len(several) == 1 and isinstance(several[0], str) else ""
+    versions = value if isinstance(value, list) else [value]
+    return versions[0] if len(versions) == 1 and isinstance(versions[0], str) else ""
 
 
 def stale(subject: str, fact: str, what: str, version: str, accept: Any, last: str = "") -> dict[str, Any]:
@@ -82,16 +83,16 @@ def stale(subject: str, fact: str, what: str, version: str, accept: Any, last: s
     }
 
 
-def medians(bench: Bench, outcome: Outcome) -> dict[str, float]:
+def medians(bench: Bench, outcome: TuningOutcome) -> dict[str, float]:
     """Return the figures of a tuning for the history: the median of each case, of the default and of the setting that was accepted."""
     wanted = {"default": DEFAULT, **({"tuned": outcome.setting} if outcome.accepted else {})}
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for name, setting in wanted.items():
         trials = [trial.values for _, trial in outcome.trials if trial.counts and trial.setting == setting]
         for case in bench.cases:
             if runs := [values[case.id] for values in trials if case.id in values]:
-                found[f"tune.{bench.subject}.{text.plain(case.id)}/{name}"] = statistics.median(runs)
-    return found
+                figures[f"tune.{bench.subject}.{text.plain(case.id)}/{name}"] = statistics.median(runs)
+    return figures
 
 
 def header(bench: Bench) -> dict[str, Any]:
@@ -99,56 +100,56 @@ def header(bench: Bench) -> dict[str, Any]:
     return {
         "version": 1,
         "subject": bench.subject,
-        "parameters": {each.name: list(each.choices) for each in bench.parameters},
-        "cases": [each.id for each in bench.cases],
+        "parameters": {parameter.name: list(parameter.choices) for parameter in bench.parameters},
+        "cases": [case.id for case in bench.cases],
         "provenance": dict(bench.provenance()),
     }
 
 
 def _case(case: Case) -> dict[str, Any]:
-    found: dict[str, Any] = {"id": case.id, "unit": case.unit, "better": case.better, "objective": case.objective}
-    found |= {} if case.judged else {"judged": False}
-    return found if case.weight == 1 else {**found, "weight": round(case.weight, 4)}
+    data: dict[str, Any] = {"id": case.id, "unit": case.unit, "better": case.better, "objective": case.objective}
+    data |= {} if case.judged else {"judged": False}
+    return data if case.weight == 1 else {**data, "weight": round(case.weight, 4)}
 
 
-def _confirmation(found: Confirmation) -> dict[str, Any]:
+def _confirmation(confirmation: Confirmation) -> dict[str, Any]:
     return {
-        "setting": dict(found.setting),
-        "gain": found.ratio,
-        "interval": [found.low, found.high],
-        "p": found.p,
-        "runs": len(found.cases[0].before),
-        "refused": found.refused,
-        "cases": [_result(each) for each in found.cases],
+        "setting": dict(confirmation.setting),
+        "gain": confirmation.ratio,
+        "interval": [confirmation.low, confirmation.high],
+        "p": confirmation.p,
+        "runs": len(confirmation.cases[0].before),
+        "refused": confirmation.refused,
+        "cases": [_result(result) for result in confirmation.cases],
     }
 
 
-def _result(found: CaseResult) -> dict[str, Any]:
+def _result(result: CaseResult) -> dict[str, Any]:
     return {
-        **_case(found.case),
-        "default": {"median": statistics.median(found.before), "runs": list(found.before)},
-        "tuned": {"median": statistics.median(found.after), "runs": list(found.after)},
-        "gain": found.ratio,
-        "interval": [found.low, found.high],
-        "resolution": found.resolution,
-        "p": found.p,
+        **_case(result.case),
+        "default": {"median": statistics.median(result.before), "runs": list(result.before)},
+        "tuned": {"median": statistics.median(result.after), "runs": list(result.after)},
+        "gain": result.ratio,
+        "interval": [result.low, result.high],
+        "resolution": result.resolution,
+        "p": result.p,
     }
 
 
 def read(path: Path) -> dict[str, Any]:
     """Read the result of a tuning. Raise TuningError."""
     try:
-        found = json.loads(file_io.read(path, LARGEST))
+        result = json.loads(file_io.read(path, LARGEST))
     except OSError as problem:
         raise TuningError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
     except (ValueError, RecursionError):
         raise TuningError(f"{path}: not JSON: give a file that nodetune tune has written") from None
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+    if not isinstance(result, dict) or result.get("schema") != SCHEMA:
         raise TuningError(f"{path}: not a tuning result (schema {SCHEMA}): give a file that nodetune tune has written")
-    for fault in schemas.violations("tuning", found):
+    for fault in schemas.violations("tuning", result):
         where = text.plain("/".join(map(str, fault.absolute_path)) or "the document", 100)
         raise TuningError(f"{path}: damaged: {where}: {text.plain(fault.message, 100)}")
-    return found
+    return result
 
 
 def chance(p: float) -> str:

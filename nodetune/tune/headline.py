@@ -24,22 +24,22 @@ class Headline:
     settle: str = ""
 
 
-def headline(found: Mapping[str, Any]) -> Headline:
+def headline(result: Mapping[str, Any]) -> Headline:
     """Return the first words about the document of a tuning (nodetune/tune/document.py)."""
-    better = [each for each in found["confirmations"] if each["refused"] and _gained(each)]
-    if found["state"] != study.NOTHING or not better:
-        return Headline(text.plain(found["state"]), text.plain(found["reason"], 600))
-    best = max(better, key=lambda each: float(each["gain"]))
-    lost = [each for each in best["cases"] if f"{each['id']} is " in best["refused"]]
-    open_ = [each for each in lost if each["interval"][1] > 0]
-    told = _cases(open_ or lost)
+    better = [tried for tried in result["confirmations"] if tried["refused"] and _gained(tried)]
+    if result["state"] != study.NOTHING or not better:
+        return Headline(text.plain(result["state"]), text.plain(result["reason"], 600))
+    best = max(better, key=lambda tried: float(tried["gain"]))
+    lost = [case for case in best["cases"] if f"{case['id']} is " in best["refused"]]
+    open_ = [case for case in lost if case["interval"][1] > 0]
+    cases = _cases(open_ or lost)
     how = "these may be worse" if open_ else "these are worse"
-    reason = f"{in_words(best['setting'])}: {percent(best['gain'])}, but {how} (interval of 99 %): {told}"
-    if lost and all(each["id"].endswith(confirm.SINGLY) for each in lost):
+    reason = f"{in_words(best['setting'])}: {percent(best['gain'])}, but {how} (interval of 99 %): {cases}"
+    if lost and all(case["id"].endswith(confirm.SINGLY) for case in lost):
         return Headline("nothing accepted", reason, confirm.LEAVES_OUT)
-    if found["subject"] == "nccl" and found["provenance"].get("objective") == "bandwidth" and not open_:
+    if result["subject"] == "nccl" and result["provenance"].get("objective") == "bandwidth" and not open_:
         return Headline("nothing accepted", reason, confirm.BY_SIZE)
-    return Headline("nothing accepted", reason, _settle(found, best) if len(open_) == len(lost) else "")
+    return Headline("nothing accepted", reason, _settle(result, best) if len(open_) == len(lost) else "")
 
 
 def _gained(confirmation: Mapping[str, Any]) -> bool:
@@ -48,27 +48,27 @@ def _gained(confirmation: Mapping[str, Any]) -> bool:
 
 
 def _cases(cases: list[Mapping[str, Any]]) -> str:
-    named = [f"{text.plain(each['id'])} {interval(each['interval'])} %" for each in cases[:MAX_CASES]]
+    named = [f"{text.plain(case['id'])} {interval(case['interval'])} %" for case in cases[:MAX_CASES]]
     more = [f"and {len(cases) - MAX_CASES} more"] if len(cases) > MAX_CASES else []
     return ", ".join((*named, *more))
 
 
-def _settle(found: Mapping[str, Any], best: Mapping[str, Any]) -> str:
-    words = (f"--parameter {text.plain(name)}" for name in best["setting"]) if found["subject"] == "nccl" else ()
-    again = " ".join(("the same command with", *words, f"--save tuning-{found['subject']}{ANOTHER}"))
-    return "; ".join((f"{again}, on a drained host with steady CPU clocks", *_in_a_job(found, best)))
+def _settle(result: Mapping[str, Any], best: Mapping[str, Any]) -> str:
+    words = (f"--parameter {text.plain(name)}" for name in best["setting"]) if result["subject"] == "nccl" else ()
+    again = " ".join(("the same command with", *words, f"--save tuning-{result['subject']}{ANOTHER}"))
+    return "; ".join((f"{again}, on a drained host with steady CPU clocks", *_in_a_job(result, best)))
 
 
-def _in_a_job(found: Mapping[str, Any], best: Mapping[str, Any]) -> Iterator[str]:
+def _in_a_job(result: Mapping[str, Any], best: Mapping[str, Any]) -> Iterator[str]:
     """Yield how a job decides instead: variables of NCCL need no change of a host."""
-    if found["subject"] == "nccl":
+    if result["subject"] == "nccl":
         yield f"or compare the step time of your job with and without {in_words(best['setting'])}"
 
 
-def resolved(found: Mapping[str, Any]) -> str:
+def resolved(result: Mapping[str, Any]) -> str:
     """Return the smallest difference that each case would show, where nothing was confirmed: `all_reduce 1 MiB ±1.2 %`."""
-    known = found.get("resolved", {}) if found["state"] == study.NOTHING and not found["confirmations"] else {}
-    return ", ".join(f"{text.plain(case)} ±{100 * each:.1f} %" for case, each in known.items())
+    known = result.get("resolved", {}) if result["state"] == study.NOTHING and not result["confirmations"] else {}
+    return ", ".join(f"{text.plain(case)} ±{100 * half_width:.1f} %" for case, half_width in known.items())
 
 
 def percent(fraction: float) -> str:

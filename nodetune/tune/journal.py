@@ -107,12 +107,12 @@ def _read(handle: int) -> tuple[list[dict[str, Any]], list[int]]:
     ends: list[int] = []
     for line in content.splitlines(keepends=True):
         try:
-            found = json.loads(line)
+            data = json.loads(line)
         except (ValueError, RecursionError):
             break
-        if not line.endswith(b"\n") or not isinstance(found, dict):
+        if not line.endswith(b"\n") or not isinstance(data, dict):
             break
-        lines.append(found)
+        lines.append(data)
         ends.append((ends[-1] if ends else 0) + len(line))
     return lines, ends
 

@@ -108,9 +108,9 @@ class Bench(Protocol):
         """Return whether the documentation allows these values together."""
 
     def finalists(
-        self, found: Sequence[Setting], gains: Mapping[Setting, Mapping[str, float]], made: Sequence[Trial], /
+        self, candidates: Sequence[Setting], gains: Mapping[Setting, Mapping[str, float]], made: Sequence[Trial], /
     ) -> list[Setting]:
-        """Return what is confirmed, the best first. `found`: the best of the screening; `gains`: of each case, logarithms."""
+        """Return what is confirmed, the best first. `candidates`: the best of the screening; `gains`: of each case, logarithms."""
 
     def begin(self, block: Sequence[Setting], *, applied: bool) -> None:
         """Expect these settings next. `applied`: in the form in which a setting will be applied."""
@@ -131,9 +131,9 @@ class OneByOne:
     arms = 6
     rounds = 4
 
-    def finalists(self, found: Sequence[Setting], *_: object) -> list[Setting]:
+    def finalists(self, candidates: Sequence[Setting], *_: object) -> list[Setting]:
         """Return the best of the screening."""
-        return list(found)
+        return list(candidates)
 
     def begin(self, block: Sequence[Setting], *, applied: bool) -> None:
         """Do nothing."""

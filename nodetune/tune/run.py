@@ -17,7 +17,7 @@ from nodetune.tune import document, search, space, study
 from nodetune.tune.journal import Journal, JournalError
 from nodetune.tune.model import Bench, BenchError, Trial
 from nodetune.tune.request import StudyRequest
-from nodetune.tune.trials import Tell
+from nodetune.tune.trials import OnTrial
 
 
 @dataclass(frozen=True)
@@ -62,39 +62,39 @@ def run(request: StudyRequest, subject: str, make: Callable[[], Bench], show: Sh
         raise UserError(str(problem)) from None
     try:
         with show.phase("tune", 1, request.budget, STAGES) as phase:
-            tell = _telling(phase, subject)
-            outcome = study.tune(bench, request.budget, known=list(journal.known), keep=journal.append, tell=tell)
+            report = _trial_reporter(phase, subject)
+            outcome = study.tune(bench, request.budget, known=list(journal.known), keep=journal.append, report=report)
             phase.done(subject, "ok" if outcome.state in (study.ACCEPTED, study.NOTHING) else outcome.state)
     except (BenchError, JournalError) as problem:
-        return _kept(Tuned(saved, trials, journal.count, problem=str(problem)), show)
+        return _save(Tuned(saved, trials, journal.count, problem=str(problem)), show)
     finally:
         journal.close()
-    found = document.document(bench, outcome, request.budget)
+    result = document.document(bench, outcome, request.budget)
     if request.history:
         from nodetune.history import keeping  # most runs have no history
 
         measured = document.medians(bench, outcome)
-        of_hosts = [(host, None, measured) for host in found["provenance"].get("hosts", ())]
+        of_hosts = [(host, None, measured) for host in result["provenance"].get("hosts", ())]
         keeping.keep(request.history, show, measured=of_hosts)
-    proposed = site if found["state"] == study.ACCEPTED and found["proposal"] else None
-    return _kept(Tuned(saved, trials, len(found["trials"]), found, site=proposed), show)
+    proposed = site if result["state"] == study.ACCEPTED and result["proposal"] else None
+    return _save(Tuned(saved, trials, len(result["trials"]), result, site=proposed), show)
 
 
-def _telling(phase: Phase, subject: str) -> Tell:
+def _trial_reporter(phase: Phase, subject: str) -> OnTrial:
     """Return what shows each trial as a step, and the first of its kind as a stage."""
     begun: set[str] = set()
 
-    def tell(stage: str, trial: Trial) -> None:
+    def report(stage: str, trial: Trial) -> None:
         if stage not in begun:
             begun.add(stage)
             phase.stage(stage, 1)
         state = trial.banned or trial.failed or trial.disturbed
         phase.step(subject, f"{space.in_words(dict(trial.setting))}{': ' + text.plain(state, 100) if state else ''}")
 
-    return tell
+    return report
 
 
-def _kept(tuned: Tuned, show: Show) -> Tuned:
+def _save(tuned: Tuned, show: Show) -> Tuned:
     """Write the result of a decision, then remove trials that are of no more use: a file without any is in the way."""
     if tuned.decided and tuned.document:
         with file_io.output(tuned.saved) as stream:
@@ -119,20 +119,20 @@ def _say_expected(bench: Bench, first: float, budget: float, show: Show) -> None
     show.note(f"{words}: at most about {text.span(count * first)}{more}")
 
 
-def write_site(stream: TextIO, found: Mapping[str, Any]) -> None:
+def write_site(stream: TextIO, result: Mapping[str, Any]) -> None:
     """Write the proposal as a site file. Raise UserError if there is none."""
     import yaml
 
-    if not found["proposal"]:
-        raise UserError(f"{found['state']}: no proposal for a site file")
-    stream.write(f"# {text.plain(found['subject'])}: {text.plain(found['reason'], 600)}\n")
-    yaml.safe_dump(json.loads(json.dumps(found["proposal"])), stream, sort_keys=False)
+    if not result["proposal"]:
+        raise UserError(f"{result['state']}: no proposal for a site file")
+    stream.write(f"# {text.plain(result['subject'])}: {text.plain(result['reason'], 600)}\n")
+    yaml.safe_dump(json.loads(json.dumps(result["proposal"])), stream, sort_keys=False)
 
 
 def _refuse_to_overwrite(results: Sequence[Path], trials: Path, *, resume: bool) -> None:
-    for each in results:
-        if each.exists():
-            raise UserError(f"{each}: exists: move it away, or give another file with --save")
+    for path in results:
+        if path.exists():
+            raise UserError(f"{path}: exists: move it away, or give another file with --save")
     if trials.exists() and not resume:
         raise UserError(
             f"{trials}: the trials of an interrupted tuning: use --resume to continue it, or delete the file"

@@ -1,4 +1,4 @@
-"""Screening: find settings worth a confirmation, by randomised blocks with the default, in a race: who cannot win leaves."""
+"""Screening: find settings worth a confirmation, by randomised blocks with the default, in a race: losers are dropped early."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Screening:
 
     def __init__(self, trials: Trials, reserve: int, generator: random.Random) -> None:
         self._trials, self._reserve, self._generator = trials, reserve, generator
-        self.seen: dict[Setting, list[dict[str, float]]] = {}
-        self.whole = True
+        self.measured: dict[Setting, list[dict[str, float]]] = {}
+        self.is_complete = True
         """Whether no round of the race was skipped or cut for lack of time."""
 
     def finalists(self) -> list[Setting]:
@@ -63,69 +63,74 @@ class Screening:
         bench = self._trials.bench
         ranking = self._simplest_first(self._halved(space.first(bench)))
         if not space.enumerated(bench.parameters):
-            more = space.combined(bench, self._simplest_first(self._ranked(list(self.seen))))
-            ranking = self._simplest_first(self._halved([*more, *ranking[:1]])) if more else ranking
+            combined = space.combined(bench, self._simplest_first(self._ranked(list(self.measured))))
+            ranking = self._simplest_first(self._halved([*combined, *ranking[:1]])) if combined else ranking
         simpler = self._simpler(ranking[0]) if ranking else []
-        again = self._simplest_first(self._compared([*simpler, ranking[0]])) if simpler else []
-        found = [*again, *(each for each in ranking if each not in again)]
-        found = self._left_open([each for each in found if self._may_gain(each)] if self.whole else list(self.seen))
-        return [each for each in self._simplest_first(self._ranked(found)) if self._may_gain(each)]
+        compared = self._simplest_first(self._compared([*simpler, ranking[0]])) if simpler else []
+        candidates = [*compared, *(setting for setting in ranking if setting not in compared)]
+        candidates = self._still_undecided(
+            [setting for setting in candidates if self._may_gain(setting)] if self.is_complete else list(self.measured)
+        )
+        return [setting for setting in self._simplest_first(self._ranked(candidates)) if self._may_gain(setting)]
 
-    def _left_open(self, arms: Sequence[Setting]) -> list[Setting]:
+    def _still_undecided(self, arms: Sequence[Setting]) -> list[Setting]:
         """Return the arms that may gain enough, after rounds that exclude a gain or resolve the cases, where none looks good."""
-        open_ = self.open(arms)
+        undecided = self.undecided(arms)
         for _ in range(MAX_TO_EXCLUDE):
             fits = self._trials.left >= 2 * thresholds.LOOKS[0][0] * self._trials.seconds
-            if fits and any(self.score(each) > thresholds.MIN_GAIN for each in open_):
+            if fits and any(self.score(setting) > thresholds.MIN_GAIN for setting in undecided):
                 break
-            best = open_ or (self._ranked(arms or list(self.seen))[:MAX_SURVIVORS] if self._unresolved else [])
+            best = undecided or (self._ranked(arms or list(self.measured))[:MAX_SURVIVORS] if self._unresolved else [])
             if not best or not self._round(best, reserve=0, cases=self._counting):
                 break
-            open_ = self.open(arms)
-        return open_
+            undecided = self.undecided(arms)
+        return undecided
 
     @property
     def _unresolved(self) -> bool:
         """Whether differences that matter may be unseen in a case that counts."""
-        found = self.resolved()
-        return any(found.get(case.id, math.inf) > thresholds.RESOLVED for case in self._counting)
+        resolved = self.resolved()
+        return any(resolved.get(case.id, math.inf) > thresholds.RESOLVED for case in self._counting)
 
     @property
     def _counting(self) -> list[Case]:
         """The cases that can refuse a setting, without those whose noise is that of CPUs."""
         return [case for case in self._trials.cases if case.judged and not case.coarse]
 
-    def open(self, arms: Iterable[Setting]) -> list[Setting]:
+    def undecided(self, arms: Iterable[Setting]) -> list[Setting]:
         """Return the arms whose gain is not excluded: neither by the interval of their blocks nor by harm."""
-        kept = [each for each in arms if each not in self._trials.dropped and not self._harms(each)]
-        return [each for each in kept if self._high(each) > thresholds.MIN_GAIN]
+        candidates = [setting for setting in arms if setting not in self._trials.dropped and not self._harms(setting)]
+        return [setting for setting in candidates if self._high(setting) > thresholds.MIN_GAIN]
 
     @property
     def tried(self) -> bool:
         """Whether the whole space was measured."""
         first = space.first(self._trials.bench)
-        return space.enumerated(self._trials.bench.parameters) and {*self.seen, *self._trials.dropped}.issuperset(first)
+        return space.enumerated(self._trials.bench.parameters) and {*self.measured, *self._trials.dropped}.issuperset(
+            first
+        )
 
     def _high(self, setting: Setting) -> float:
         """Return the largest gain of the objective that the blocks of a setting allow."""
-        mine = [self._objective(gains) for gains in self.seen[setting]]
-        several = [[self._objective(gains) for gains in seen] for seen in self.seen.values()]
-        return statistics.fmean(mine) + half_width(several, len(mine))
+        own_gains = [self._objective(gains) for gains in self.measured[setting]]
+        all_gains = [[self._objective(gains) for gains in blocks] for blocks in self.measured.values()]
+        return statistics.fmean(own_gains) + half_width(all_gains, len(own_gains))
 
     def resolved(self) -> dict[str, float]:
         """Return the resolution of each case that counts, for the settings measured most, as far as it is known."""
-        found = {}
+        resolved = {}
         for case in self._counting:
-            several = [self._of_case(each, case.id) for each in self.seen]
-            most = max(map(len, several), default=0)
-            found[case.id] = half_width(several, most, thresholds.SHARED_DEFAULT)
-        return {case: each for case, each in found.items() if math.isfinite(each)}
+            by_setting = [self._of_case(setting, case.id) for setting in self.measured]
+            most = max(map(len, by_setting), default=0)
+            resolved[case.id] = half_width(by_setting, most, thresholds.SHARED_DEFAULT)
+        return {case: width for case, width in resolved.items() if math.isfinite(width)}
 
     def gains(self) -> dict[Setting, dict[str, float]]:
         """Return the gain of each setting in each case: medians of logarithms."""
-        kept = [each for each in self.seen if each not in self._trials.dropped]
+        settings = [setting for setting in self.measured if setting not in self._trials.dropped]
         return {
-            each: {case: statistics.median(self._of_case(each, case)) for case in self.seen[each][0]} for each in kept
+            setting: {case: statistics.median(self._of_case(setting, case)) for case in self.measured[setting][0]}
+            for setting in settings
         }
 
     def _may_gain(self, setting: Setting) -> bool:
@@ -136,53 +141,53 @@ class Screening:
         ranking = [setting for setting in ranking if self.score(setting) > 0]
         if not ranking:
             return []
-        least = self.score(ranking[0]) - max(thresholds.EQUAL_GAIN, self._error(ranking[0]))
-        equal = [each for each in ranking if self.score(each) > least]
+        limit = self.score(ranking[0]) - max(thresholds.EQUAL_GAIN, self._error(ranking[0]))
+        equal = [setting for setting in ranking if self.score(setting) > limit]
         simple = sorted(equal, key=lambda setting: space.simplicity(self._trials.bench, setting))
-        return [*simple, *(each for each in ranking if each not in equal)]
+        return [*simple, *(setting for setting in ranking if setting not in equal)]
 
     def _simpler(self, best: Setting) -> list[Setting]:
         """Return settings with a subset of these changes that may be as good but rank lower by chance."""
         bench = self._trials.bench
-        known = [
-            each
-            for each in self._ranked(list(self.seen))
-            if space.is_simpler(bench, each, best)
-            and self.score(each)
-            > self.score(best) - max(thresholds.EQUAL_GAIN, thresholds.SURE_ERRORS * self._error(each))
+        simpler = [
+            setting
+            for setting in self._ranked(list(self.measured))
+            if space.is_simpler(bench, setting, best)
+            and self.score(setting)
+            > self.score(best) - max(thresholds.EQUAL_GAIN, thresholds.SURE_ERRORS * self._error(setting))
         ]
-        return sorted(known, key=lambda setting: space.simplicity(bench, setting))[:MAX_SIMPLER]
+        return sorted(simpler, key=lambda setting: space.simplicity(bench, setting))[:MAX_SIMPLER]
 
     def _error(self, setting: Setting) -> float:
         """Return the standard error of a score from the spread of the blocks of each setting.
 
         Before a second block it is that of all settings: most have no effect.
         """
-        apart = []
-        for each, seen in self.seen.items():
-            middle = self.score(each)
-            apart += [self._objective(gains) - middle for gains in seen] if len(seen) > 1 else []
-        apart = apart or [self.score(each) for each in self.seen]
-        _, noise = robust(apart)
-        return noise / math.sqrt(len(self.seen[setting]))
+        deviations = []
+        for other, blocks in self.measured.items():
+            score = self.score(other)
+            deviations += [self._objective(gains) - score for gains in blocks] if len(blocks) > 1 else []
+        deviations = deviations or [self.score(other) for other in self.measured]
+        _, noise = robust(deviations)
+        return noise / math.sqrt(len(self.measured[setting]))
 
     def score(self, setting: Setting) -> float:
         """Return the gain of the objective: the median over the blocks."""
-        return statistics.median(self._objective(gains) for gains in self.seen[setting])
+        return statistics.median(self._objective(gains) for gains in self.measured[setting])
 
     def others(self, accepted: Setting = DEFAULT) -> list[str]:
         """Say which settings looked better than the accepted one: but for a harm, and in the cases that do not count."""
         return [words for words in (self._best_harmful(accepted), self._best_elsewhere(accepted)) if words]
 
     def _best_harmful(self, accepted: Setting) -> str:
-        least = self.score(accepted) + thresholds.EQUAL_GAIN if accepted in self.seen else thresholds.MIN_GAIN
-        kept = [each for each in self.seen if each not in self._trials.dropped and self._harms(each)]
-        ranking = self._simplest_first(sorted(kept, key=self.score, reverse=True))
-        if not ranking or self.score(ranking[0]) < least:
+        limit = self.score(accepted) + thresholds.EQUAL_GAIN if accepted in self.measured else thresholds.MIN_GAIN
+        harmful = [setting for setting in self.measured if setting not in self._trials.dropped and self._harms(setting)]
+        ranking = self._simplest_first(sorted(harmful, key=self.score, reverse=True))
+        if not ranking or self.score(ranking[0]) < limit:
             return ""
         best = ranking[0]
         lost = min(self._harmed(best), key=lambda case: self._median(best, case))
-        gain, loss = (100 * math.expm1(each) for each in (self.score(best), self._median(best, lost)))
+        gain, loss = (100 * math.expm1(change) for change in (self.score(best), self._median(best, lost)))
         hint = confirm.settled_by(self._harmed(best))
         return f"in the screening {space.in_words(dict(best))}: {gain:+.1f} %, but {lost.id} {loss:+.1f} %{hint}"
 
@@ -192,7 +197,7 @@ class Screening:
         def gain(setting: Setting) -> float:
             return statistics.fmean(self._median(setting, case) for case in watched)
 
-        best = max(self.seen, key=gain, default=None) if watched else None
+        best = max(self.measured, key=gain, default=None) if watched else None
         if best is None or best == accepted or gain(best) < thresholds.MIN_GAIN:
             return ""
         cases = self._trials.cases
@@ -204,7 +209,7 @@ class Screening:
         return statistics.median(self._of_case(setting, case.id))
 
     def _of_case(self, setting: Setting, case: str) -> list[float]:
-        return [gains[case] for gains in self.seen[setting] if case in gains]
+        return [gains[case] for gains in self.measured[setting] if case in gains]
 
     def _objective(self, gains: Mapping[str, float]) -> float:
         return objective(self._trials.cases, gains)
@@ -232,19 +237,19 @@ class Screening:
 
     def _may_win(self, ranking: Sequence[Setting]) -> list[Setting]:
         """Return the arms that may gain enough and are not surely behind the best; without a noise to go by, all of them."""
-        if sum(map(len, self.seen.values())) < thresholds.MIN_GAINS_FOR_NOISE or not ranking:
+        if sum(map(len, self.measured.values())) < thresholds.MIN_GAINS_FOR_NOISE or not ranking:
             return list(ranking)
         best = self.score(ranking[0]) - thresholds.SURE_ERRORS * self._error(ranking[0])
         return [
-            each
-            for each in ranking
-            if self._may_gain(each) and self.score(each) + thresholds.SURE_ERRORS * self._error(each) >= best
+            setting
+            for setting in ranking
+            if self._may_gain(setting) and self.score(setting) + thresholds.SURE_ERRORS * self._error(setting) >= best
         ]
 
     def _raced(self, arms: Sequence[Setting]) -> bool:
         """Measure every arm once, as far as time remains for a confirmation. Return False if that is insufficient."""
-        self.whole = self._round(arms, self._reserve) and self.whole
-        return self.whole
+        self.is_complete = self._round(arms, self._reserve) and self.is_complete
+        return self.is_complete
 
     def _round(self, arms: Sequence[Setting], reserve: int, cases: Sequence[Case] = ()) -> bool:
         """Measure every arm once. Return False if the time is insufficient: finished trials still count."""
@@ -264,32 +269,34 @@ class Screening:
         """Measure a block: all cases the first time, and later those that decide."""
         if self._trials.left < (len(block) + reserve) * self._trials.seconds:
             raise BudgetError
-        block = [each for each in block if each not in self._trials.dropped]
-        cases = cases or (self._trials.judged if self.seen.keys() >= {*block} - {DEFAULT} else ())
+        block = [setting for setting in block if setting not in self._trials.dropped]
+        cases = cases or (self._trials.judged if self.measured.keys() >= {*block} - {DEFAULT} else ())
         self._trials.begin(block)
-        made = {each: self._trials.run(PHASE, each, cases) for each in block}
-        control = made.pop(DEFAULT)
-        for setting, trial in made.items():
+        trials = {setting: self._trials.run(PHASE, setting, cases) for setting in block}
+        control = trials.pop(DEFAULT)
+        for setting, trial in trials.items():
             if trial is not None and control is not None:
-                self.seen.setdefault(setting, []).append(self._trials.gains(trial, control))
+                self.measured.setdefault(setting, []).append(self._trials.gains(trial, control))
 
     def _ranked(self, arms: Sequence[Setting]) -> list[Setting]:
         """Return the arms that were not dropped and do not certainly harm a case, the best first."""
-        kept = [each for each in arms if each in self.seen and each not in self._trials.dropped]
-        return sorted((each for each in kept if not self._harms(each)), key=lambda each: -self.score(each))
+        measured = [setting for setting in arms if setting in self.measured and setting not in self._trials.dropped]
+        return sorted(
+            (setting for setting in measured if not self._harms(setting)), key=lambda setting: -self.score(setting)
+        )
 
     def _harms(self, setting: Setting) -> bool:
         """Return whether a setting certainly makes a case worse than allowed: confirmation would refuse it."""
-        if sum(map(len, self.seen.values())) < thresholds.MIN_GAINS_FOR_NOISE:
+        if sum(map(len, self.measured.values())) < thresholds.MIN_GAINS_FOR_NOISE:
             return False  # the confirmation says it
         return bool(self._harmed(setting))
 
     def _harmed(self, setting: Setting) -> list[Case]:
-        judged = [case for case in self._trials.cases if case.judged]
-        return [case for case in judged if self._surely(case.id, setting) < -case.most_loss]
+        constrained = [case for case in self._trials.cases if case.judged]
+        return [case for case in constrained if self._surely(case.id, setting) < -case.most_loss]
 
     def _surely(self, case: str, setting: Setting) -> float:
         """Return the best plausible gain of a case: most settings have no effect, so their spread is the noise."""
-        _, noise = robust([value for each in self.seen for value in self._of_case(each, case)])
-        mine = self._of_case(setting, case)
-        return statistics.median(mine) + thresholds.SURE_ERRORS * noise / math.sqrt(len(mine))
+        _, noise = robust([value for other in self.measured for value in self._of_case(other, case)])
+        own_gains = self._of_case(setting, case)
+        return statistics.median(own_gains) + thresholds.SURE_ERRORS * noise / math.sqrt(len(own_gains))

@@ -22,7 +22,7 @@ BEST_TO_COMBINE = 3
 
 def enumerated(parameters: Iterable[Parameter]) -> bool:
     """Return whether the whole space is tried."""
-    return prod(len(each.choices) + 1 for each in parameters) - 1 <= MAX_SETTINGS
+    return prod(len(parameter.choices) + 1 for parameter in parameters) - 1 <= MAX_SETTINGS
 
 
 def first(bench: Bench) -> list[Setting]:
@@ -36,7 +36,7 @@ def combined(bench: Bench, ranking: Iterable[Setting]) -> list[Setting]:
     best: list[Setting] = []
     for setting in ranking:
         names = {name for name, _ in setting}
-        if len(best) < BEST_TO_COMBINE and names.isdisjoint(name for each in best for name, _ in each):
+        if len(best) < BEST_TO_COMBINE and names.isdisjoint(name for chosen in best for name, _ in chosen):
             best.append(setting)
     groups = [group for count in range(2, len(best) + 1) for group in combinations(best, count)]
     made = [tuple(sorted(pair for setting in group for pair in setting)) for group in groups]
@@ -44,17 +44,17 @@ def combined(bench: Bench, ranking: Iterable[Setting]) -> list[Setting]:
 
 
 def _all(parameters: Iterable[Parameter]) -> Iterator[Setting]:
-    choices = [[None, *((each.name, value) for value in each.choices)] for each in parameters]
+    choices = [[None, *((parameter.name, value) for value in parameter.choices)] for parameter in parameters]
     for chosen in product(*choices):
         yield tuple(sorted(pair for pair in chosen if pair is not None))
 
 
 def _single(bench: Bench) -> Iterator[Setting]:
     """Yield each value alone, or with the first other value that it needs."""
-    for each in bench.parameters:
-        for value in each.choices:
-            alone = ((each.name, value),)
-            others = (_with(alone, other) for other in bench.parameters if other.name != each.name)
+    for parameter in bench.parameters:
+        for value in parameter.choices:
+            alone = ((parameter.name, value),)
+            others = (_with(alone, other) for other in bench.parameters if other.name != parameter.name)
             pairs = (pair for several in others for pair in several if bench.allowed(pair))
             yield alone if bench.allowed(alone) else next(pairs, alone)
 
@@ -78,7 +78,11 @@ def is_simpler(bench: Bench, setting: Setting, than: Setting) -> bool:
 
 def _places(bench: Bench) -> dict[tuple[str, Choice], int]:
     """Return the index of each choice in its parameter's choices."""
-    return {(each.name, choice): place for each in bench.parameters for place, choice in enumerate(each.choices)}
+    return {
+        (parameter.name, choice): place
+        for parameter in bench.parameters
+        for place, choice in enumerate(parameter.choices)
+    }
 
 
 def in_words(setting: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from nodetune.tune import confirm, space
 from nodetune.tune.confirm import Confirmation
 from nodetune.tune.model import DEFAULT, Bench, BenchError, Setting, Trial
 from nodetune.tune.search import Screening
-from nodetune.tune.trials import BudgetError, DisturbedError, Keep, Tell, Trials
+from nodetune.tune.trials import BudgetError, DisturbedError, Keep, OnTrial, Trials
 
 FINALISTS = 2
 """The second is confirmed if the first is refused."""
@@ -27,7 +27,7 @@ ACCEPTED, NOTHING, STOPPED, DISTURBED, NO_TIME = (
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TuningOutcome:
     """The result of a tuning. `setting` is the recommended one: the default unless the state is `accepted`."""
 
     state: str
@@ -52,12 +52,12 @@ def tune(
     seed: int = 1,
     known: Sequence[Trial] = (),
     keep: Keep | None = None,
-    tell: Tell | None = None,
-) -> Outcome:
+    report: OnTrial | None = None,
+) -> TuningOutcome:
     """Tune for at most `budget` seconds. Ctrl-C ends it and keeps the trials. Raise BenchError."""
     if not any(case.objective for case in bench.cases):
         raise BenchError("the objective could not be measured: nodetune verify says why")
-    trials = Trials(bench, budget, known, keep, tell)
+    trials = Trials(bench, budget, known, keep, report)
     confirmations: list[Confirmation] = []
     generator = random.Random(seed)  # noqa: S311  (an order, and no secret)
     screening = Screening(trials, 2 * MAX_PAIRS, generator)
@@ -73,8 +73,10 @@ def tune(
             "the budget ended before every setting was tried and the best confirmed: --resume with a larger --budget",
         )
     best = confirmations[-1].setting if state == ACCEPTED else DEFAULT
-    dropped, made = dict(trials.dropped), tuple(trials.made)
-    return Outcome(state, reason, best, tuple(confirmations), dropped, made, trials.spent, screening.resolved())
+    dropped, trials_made = dict(trials.dropped), tuple(trials.made)
+    return TuningOutcome(
+        state, reason, best, tuple(confirmations), dropped, trials_made, trials.spent, screening.resolved()
+    )
 
 
 def _check_measured(trials: Trials) -> None:
@@ -88,7 +90,7 @@ def _decide(
     trials: Trials, screening: Screening, generator: random.Random, confirmations: list[Confirmation]
 ) -> tuple[str, str]:
     if not space.first(trials.bench):
-        names = ", ".join(each.name for each in trials.bench.parameters)
+        names = ", ".join(parameter.name for parameter in trials.bench.parameters)
         return NOTHING, "no settings to try on these hosts" + (f": {names} needs another parameter" if names else "")
     finalists = screening.finalists()
     _check_measured(trials)
@@ -96,25 +98,30 @@ def _decide(
     for setting in finalists[:FINALISTS]:
         if confirmations and trials.left < 2 * MAX_PAIRS * trials.seconds:
             raise BudgetError
-        found = confirm.confirm(trials, setting, generator)
-        if found is not None:
-            confirmations.append(found)
-            if not found.refused:
-                better = f"{space.in_words(dict(setting))} is {100 * found.ratio:.1f} % better"
-                return ACCEPTED, _joined(better, found.in_tables, found.unresolved, *screening.others(setting))
-    confirmed = [each.setting for each in confirmations]
-    if not screening.whole and not (screening.tried and set(confirmed).issuperset(screening.open(screening.seen))):
+        confirmation = confirm.confirm(trials, setting, generator)
+        if confirmation is not None:
+            confirmations.append(confirmation)
+            if not confirmation.refused:
+                better = f"{space.in_words(dict(setting))} is {100 * confirmation.ratio:.1f} % better"
+                return ACCEPTED, _joined(
+                    better, confirmation.in_tables, confirmation.unresolved, *screening.others(setting)
+                )
+    confirmed = [confirmation.setting for confirmation in confirmations]
+    if not screening.is_complete and not (
+        screening.tried and set(confirmed).issuperset(screening.undecided(screening.measured))
+    ):
         raise BudgetError
     others = screening.others()
     if confirmations:
-        several = [
-            f"{space.in_words(dict(each.setting))}: {_joined(each.refused, each.in_tables)}" for each in confirmations
+        refusals = [
+            f"{space.in_words(dict(confirmation.setting))}: {_joined(confirmation.refused, confirmation.in_tables)}"
+            for confirmation in confirmations
         ]
-        return NOTHING, f"nothing beats the default ({_joined(*several, *others)})"
-    lost = [each for each in finalists[:FINALISTS] if each in trials.dropped]
-    if lost:
-        told = "; ".join(f"{space.in_words(dict(each))}: {trials.dropped[each]}" for each in lost)
-        return NOTHING, f"nothing beats the default (settings that looked better were left out: {told})"
+        return NOTHING, f"nothing beats the default ({_joined(*refusals, *others)})"
+    left_out = [setting for setting in finalists[:FINALISTS] if setting in trials.dropped]
+    if left_out:
+        reasons = "; ".join(f"{space.in_words(dict(setting))}: {trials.dropped[setting]}" for setting in left_out)
+        return NOTHING, f"nothing beats the default (settings that looked better were left out: {reasons})"
     return NOTHING, _joined("nothing beats the default: no setting looked better in the screening", *others)
 
 

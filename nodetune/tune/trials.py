@@ -23,7 +23,7 @@ STUCK = 3
 Keep = Callable[[int, Trial], None]
 """Records a trial, after the given number of others, before the next one begins. Later records no longer count."""
 
-Tell = Callable[[str, Trial], None]
+OnTrial = Callable[[str, Trial], None]
 """Receives the phase and each trial."""
 
 
@@ -44,13 +44,13 @@ class Trials:
         budget: float,
         known: Sequence[Trial] = (),
         keep: Keep | None = None,
-        tell: Tell | None = None,
+        report: OnTrial | None = None,
     ) -> None:
         self.bench, self.cases = bench, tuple(bench.cases)
         self.made: list[tuple[str, Trial]] = []
         self.dropped: dict[Setting, str] = {}
         self.unmeasured: set[Setting] = set()
-        self._left, self._keep, self._tell = list(known), keep, tell
+        self._replay, self._keep, self._report = list(known), keep, report
         self._budget, self.spent = budget, 0.0
 
     @property
@@ -75,12 +75,12 @@ class Trials:
         at = 0
         for setting in block:
             first = at
-            while at < len(self._left) and self._left[at].setting == setting:
+            while at < len(self._replay) and self._replay[at].setting == setting:
                 at += 1
-                if self._left[at - 1].counts or self._left[at - 1].banned:
+                if self._replay[at - 1].counts or self._replay[at - 1].banned:
                     break
             if at == first:
-                self._left.clear()
+                self._replay.clear()
                 return
 
     def run(self, phase: str, setting: Setting, cases: Sequence[Case] = ()) -> Trial | None:
@@ -104,17 +104,17 @@ class Trials:
                 return None
 
     def _one(self, phase: str, setting: Setting, cases: Sequence[Case]) -> Trial:
-        if self._left and self._left[0].setting == setting:
-            trial = _sound(self._left.pop(0), cases)
+        if self._replay and self._replay[0].setting == setting:
+            trial = _sound(self._replay.pop(0), cases)
         else:
-            self._left.clear()  # it went another way then: what follows there does not belong here
+            self._replay.clear()  # it went another way then: what follows there does not belong here
             trial = _sound(self.bench.measure(setting, cases), cases)
             if self._keep:
                 self._keep(len(self.made), trial)
         self.spent += trial.seconds
         self.made.append((phase, trial))
-        if self._tell:
-            self._tell(phase, trial)
+        if self._report:
+            self._report(phase, trial)
         return trial
 
     def _drop(self, setting: Setting, trial: Trial) -> None:
@@ -127,8 +127,8 @@ class Trials:
 
     def gains(self, trial: Trial, control: Trial) -> dict[str, float]:
         """Return case → gain of a trial over the default of its block, for the cases that were measured."""
-        made = [case for case in self.cases if case.id in trial.values]
-        return {case.id: gain(case, control.values[case.id], trial.values[case.id]) for case in made}
+        measured = [case for case in self.cases if case.id in trial.values]
+        return {case.id: gain(case, control.values[case.id], trial.values[case.id]) for case in measured}
 
 
 def gain(case: Case, before: float, after: float) -> float:
@@ -138,5 +138,5 @@ def gain(case: Case, before: float, after: float) -> float:
 
 def _sound(trial: Trial, cases: Sequence[Case]) -> Trial:
     """Return the trial, as failed if a value is missing or implausible."""
-    bad = [case.id for case in cases if not MIN_FIGURE <= trial.values.get(case.id, 0.0) <= MAX_FIGURE]
-    return replace(trial, failed=f"no value for {', '.join(bad)}") if trial.counts and bad else trial
+    missing = [case.id for case in cases if not MIN_FIGURE <= trial.values.get(case.id, 0.0) <= MAX_FIGURE]
+    return replace(trial, failed=f"no value for {', '.join(missing)}") if trial.counts and missing else trial

@@ -71,7 +71,7 @@ class BeforeAfterResult:
 
 
 @dataclass(frozen=True)
-class Measurement:
+class HostMeasurement:
     """One measurement of a host: its verification and the figures with all their runs."""
 
     verification: HostVerification
@@ -92,9 +92,9 @@ class BeforeAfter:
     ) -> None:
         self._wanted, self._connection, self._measure, self._tell, self._keep = wanted, connection, measure, tell, keep
         self._targets = {target.name: target for target in targets}
-        self._early: dict[str, Measurement] = {}
-        self._late: dict[str, Measurement] = {}
-        self._first: dict[str, Measurement] = {}
+        self._early: dict[str, HostMeasurement] = {}
+        self._late: dict[str, HostMeasurement] = {}
+        self._first: dict[str, HostMeasurement] = {}
         """The figures of slower hosts from before their second measurement."""
 
     @property
@@ -126,13 +126,13 @@ class BeforeAfter:
             self._wanted, tuple(self._changes()), tuple(self._missing()), tuple(_in_order(self._late))
         )
 
-    def _measured(self, hosts: Sequence[str]) -> dict[str, Measurement]:
+    def _measured(self, hosts: Sequence[str]) -> dict[str, HostMeasurement]:
         if not hosts:
             return {}
         verify_run = VerifyRun(self._wanted, self._connection, self._measure, self._tell)
         found = verify_run.prove([self._targets[host] for host in hosts], None, even_if_busy=False)
         return {
-            one.host: Measurement(one, tuple(each for each in verify_run.measured if each.host == one.host))
+            one.host: HostMeasurement(one, tuple(each for each in verify_run.measured if each.host == one.host))
             for one in found
         }
 
@@ -164,7 +164,7 @@ def confirmed(
     ]
 
 
-def gone(early: Mapping[str, Measurement], late: Mapping[str, Measurement]) -> list[HostMissing]:
+def gone(early: Mapping[str, HostMeasurement], late: Mapping[str, HostMeasurement]) -> list[HostMissing]:
     """Return the figures from before without a value afterwards."""
     known = {figures.place(each) for each in _figures(late)}
     found = []
@@ -202,15 +202,15 @@ def _words(*parts: str) -> str:
     return " ".join(dict.fromkeys(part for part in parts if part))
 
 
-def _figures(seen: Mapping[str, Measurement]) -> list[Figure]:
+def _figures(seen: Mapping[str, HostMeasurement]) -> list[Figure]:
     return [each for host in sorted(seen) for each in seen[host].figures]
 
 
-def _in_order(seen: Mapping[str, Measurement]) -> list[HostVerification]:
+def _in_order(seen: Mapping[str, HostMeasurement]) -> list[HostVerification]:
     return [seen[host].verification for host in sorted(seen)]
 
 
-def _stopped(seen: Mapping[str, Measurement]) -> str:
+def _stopped(seen: Mapping[str, HostMeasurement]) -> str:
     return STOPPED if any(each.verification.state == "interrupted" for each in seen.values()) else ""
 
 

@@ -19,7 +19,7 @@ copies both ways at once of 88 to 98 GB/s, and kernel launches of 10.8 to 14.6 Â
 
 
 @dataclass(frozen=True)
-class Measurement:
+class MeasurementSpec:
     """The constants of a measurement's file, in lower case. See nodetune/measurements/__init__.py for what each means."""
 
     name: str
@@ -55,14 +55,14 @@ class Measurement:
         return self.tolerance.get(metric) or self.tolerance.get("") or TOLERANCE
 
 
-def measurements() -> Mapping[str, Measurement]:
+def measurements() -> Mapping[str, MeasurementSpec]:
     """Return all measurements by name, in the order of running: the files that define `measure`."""
     return _read(payload.MEASUREMENTS)
 
 
-def of(name: str) -> Measurement:
+def of(name: str) -> MeasurementSpec:
     """Return one measurement; the defaults for a name that exists only in older results."""
-    return measurements().get(name) or Measurement(name)
+    return measurements().get(name) or MeasurementSpec(name)
 
 
 def takes_two_hosts(name: str) -> bool:
@@ -81,19 +81,19 @@ def of_scope(*scopes: str) -> tuple[str, ...]:
 
 
 @cache
-def _read(folder: Path) -> Mapping[str, Measurement]:
+def _read(folder: Path) -> Mapping[str, MeasurementSpec]:
     sources = {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("[a-z]*.py"))}
     found = [_measurement(name, text) for name, text in sources.items() if "\ndef measure(" in text]
     return {each.name: each for each in sorted(found, key=lambda each: (each.order, each.name))}
 
 
-def _measurement(name: str, text: str) -> Measurement:
-    known = {each.name.upper() for each in fields(Measurement)} - {"NAME", "ABOUT"}
+def _measurement(name: str, text: str) -> MeasurementSpec:
+    known = {each.name.upper() for each in fields(MeasurementSpec)} - {"NAME", "ABOUT"}
     tree = ast.parse(text)
     about = (ast.get_docstring(tree) or "").partition("\n")[0].partition(":")[0].rstrip(".")
     assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
     constants = {node.targets[0].id: node.value for node in assigned if isinstance(node.targets[0], ast.Name)}
-    return Measurement(
+    return MeasurementSpec(
         name, about, **{key.lower(): _literal(name, key, constants[key]) for key in known & set(constants)}
     )
 

@@ -136,14 +136,14 @@ def kept(verifications: Iterable[HostVerification], unproven: bool = True) -> di
 
 
 @dataclass(frozen=True)
-class Result:
+class MeasuredResult:
     """A saved result: its figures, and the state of each host that was not measured."""
 
     figures: Sequence[Figure]
     unmeasured: Mapping[str, str]
 
 
-def read(path: Path) -> Result:
+def read(path: Path) -> MeasuredResult:
     """Read a saved result. Raise ResultError or OSError."""
     if path.stat().st_size > LARGEST:
         raise ResultError(f"{path}: too large for a result")
@@ -163,12 +163,12 @@ def is_result(data: Any) -> bool:
     return isinstance(data, dict) and data.get("schema") == VERIFY_SCHEMA
 
 
-def result_of(data: Mapping[str, Any]) -> Result:
+def result_of(data: Mapping[str, Any]) -> MeasuredResult:
     """Return what a result document says."""
     hosts = data.get("hosts")
     known = [host for host in hosts if isinstance(host, dict)] if isinstance(hosts, list) else []
     states = {text.plain(host.get("name", "")): text.plain(host.get("state", "ok")) for host in known}
-    return Result(
+    return MeasuredResult(
         figures.merged(found for host in known for found in _figures(host)),
         {host: state for host, state in states.items() if state != "ok"},
     )

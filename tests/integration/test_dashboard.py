@@ -44,7 +44,7 @@ def guard(folder):
     health = {"verdict": "fail", "time": time.time(), "seconds": 1, "findings": found}
     (folder / "health.json").write_text(json.dumps(health))
     (folder / "blind").write_text("3 times since boot")
-    return metrics.exposition(metrics.samples(metrics.State(str(folder), str(folder / "policy"), time.time())))
+    return metrics.exposition(metrics.samples(metrics.GuardFiles(str(folder), str(folder / "policy"), time.time())))
 
 
 def exposition(folder):

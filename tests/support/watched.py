@@ -34,8 +34,8 @@ def fact_file(found, host="gpu001"):
 
 def judged(found, host="gpu001"):
     """The judged host."""
-    return hosts.watched(HostResult(host, "ok", facts=document.from_data(fact_file(found, host), host)))
+    return hosts.diagnose_host(HostResult(host, "ok", facts=document.from_data(fact_file(found, host), host)))
 
 
 def verdicts(found):
-    return {each.gpu.name: (each.judged.verdict, each.judged.rule) for each in judged(found).gpus}
+    return {each.gpu.name: (each.diagnosis.verdict, each.diagnosis.rule) for each in judged(found).gpus}

@@ -126,7 +126,7 @@ def test_guard_status_reads_what_a_guard_left():
         f"file.{node_state.COUNT}": {"value": "2 times since boot, last in the prolog of job 7: because\n"},
     }
     read = HostResult("gpu1", "ok", facts=document.from_data({"host": "gpu1", "facts": told}))
-    found = guard_status.of(scontrol.Node("NodeName=gpu1 State=IDLE"), read)
+    found = guard_status.of(scontrol.SlurmNode("NodeName=gpu1 State=IDLE"), read)
     text = guard_document.status([found])
     valid("slurm-status", text)
     guard = json.loads(text)["nodes"][0]["guard"]

@@ -57,9 +57,9 @@ class Everything:
     def __init__(self, folder):
         self.site = site(folder)
         self.base, self.provisioned = document.from_data(MACHINE), running()
-        self.checks = [(evaluate.required_facts([check]), evaluate.Prepared(check)) for check in checks.load_all()]
+        self.checks = [(evaluate.required_facts([check]), evaluate.PreparedCheck(check)) for check in checks.load_all()]
         self.comparisons = [
-            (evaluate.raw(each.needs), fleet.Collector([each])) for each in fleet_comparisons.every().values()
+            (evaluate.raw(each.needs), fleet.FleetComparison([each])) for each in fleet_comparisons.every().values()
         ]
 
     def read(self, name, fact):

@@ -16,7 +16,7 @@ from nodetune.facts import document, machine
 from nodetune.facts.saved import Rules
 from nodetune.guard.deploy import status
 from nodetune.guard.deploy.nodes import GuardedNode
-from nodetune.guard.node.scontrol import Node
+from nodetune.guard.node.scontrol import SlurmNode
 from nodetune.hosts.target import UnreachableError
 from nodetune.provision import decide, resolve
 from nodetune.provision import lock as locks
@@ -154,7 +154,7 @@ def test_no_host_keeps_guard_provision_or_verify_from_the_others(fleet, tmp_path
     for each in read:
         if each.facts:
             assert isinstance(GuardedNode(each).policy, dict)
-            assert status.of(Node(f"NodeName={each.host} State=IDLE"), each).guard
+            assert status.of(SlurmNode(f"NodeName={each.host} State=IDLE"), each).guard
             machine.of(each.facts).data()
             with suppress(HostRefusedError):
                 decide.decide(each.facts, given, lock())

@@ -103,7 +103,7 @@ class Column:
             self.devices.append(device)
 
 
-class Row(NamedTuple):
+class HostValues(NamedTuple):
     """The compared values of one host: its group, its entry for each comparison, and its numbers."""
 
     key: Key
@@ -111,7 +111,7 @@ class Row(NamedTuple):
     numbers: tuple[Mapping[str, float], ...]
 
 
-class Collector:
+class FleetComparison:
     """Takes the facts of hosts one by one, keeps the compared values, and reports which hosts differ.
 
     `keys` holds the cohort of each host by its number; `rows` and `columns` hold the compared values by comparison.
@@ -150,14 +150,14 @@ class Collector:
         """Add the compared values of one host."""
         self.take(host.host, self.row(host))
 
-    def row(self, host: HostFacts) -> Row:
+    def row(self, host: HostFacts) -> HostValues:
         """Return the compared values of one host."""
         known_as = identities(host)
         entries = (self._verdicts[each.id].of(host, known_as, partial(entry_of, each)) for each in self.same)
         measured = (numbers_of(each, host) for each in self.outlier)
-        return Row(self.grouping.key(host, self.inventory.get(host.host, ())), tuple(entries), tuple(measured))
+        return HostValues(self.grouping.key(host, self.inventory.get(host.host, ())), tuple(entries), tuple(measured))
 
-    def take(self, host: str, row: Row) -> None:
+    def take(self, host: str, row: HostValues) -> None:
         """Keep the row of one host."""
         number = len(self.hosts)
         self.hosts.append(host)

@@ -16,7 +16,7 @@ Pool = tuple[str, str, str, str]
 
 
 @dataclass
-class Common:
+class Consensus:
     """The values in one pool: `devices` and `hosts` count how many have each, `wanted` is the expected one, if any."""
 
     devices: Counter[str] = field(default_factory=Counter)
@@ -26,13 +26,13 @@ class Common:
     judged: bool = False
 
 
-def common(comparison: Comparison, groups: Mapping[Seen, int]) -> dict[Pool, Common]:
+def common(comparison: Comparison, groups: Mapping[Seen, int]) -> dict[Pool, Consensus]:
     """Count the values of a group in each pool; `groups` maps the items of a host to the number of equal hosts."""
-    pools: dict[Pool, Common] = {}
+    pools: dict[Pool, Consensus] = {}
     total = sum(groups.values())
     for items, hosts in groups.items():
         for pool in dict.fromkeys(item.pool for item in items):
-            pools.setdefault(pool, Common()).having += hosts
+            pools.setdefault(pool, Consensus()).having += hosts
         for item in items:
             pools[item.pool].devices[item.text] += hosts
         for pool, text in dict.fromkeys((item.pool, item.text) for item in items):
@@ -47,21 +47,21 @@ def common(comparison: Comparison, groups: Mapping[Seen, int]) -> dict[Pool, Com
     return pools
 
 
-def _only(pool: Common) -> str | None:
+def _only(pool: Consensus) -> str | None:
     return next(iter(pool.devices)) if pool.judged and len(pool.devices) == 1 else None
 
 
-def of_reference(comparison: Comparison, reference: Seen, groups: Iterable[Seen]) -> dict[Pool, Common]:
+def of_reference(comparison: Comparison, reference: Seen, groups: Iterable[Seen]) -> dict[Pool, Consensus]:
     """Take the expected values from a reference instead of a majority; if it has several values, expect none."""
-    pools: dict[Pool, Common] = {}
+    pools: dict[Pool, Consensus] = {}
     for item in reference:
-        each = pools.setdefault(item.pool, Common(judged=True, having=1))
+        each = pools.setdefault(item.pool, Consensus(judged=True, having=1))
         each.devices[item.text] += 1
         each.wanted = item.text if len(each.devices) == 1 else None
     if comparison.missing:
         for items in groups:
             for item in items:
-                pools.setdefault(item.pool, Common(judged=True, having=1, wanted=comparison.missing))
+                pools.setdefault(item.pool, Consensus(judged=True, having=1, wanted=comparison.missing))
     return {pool: each for pool, each in pools.items() if each.wanted is not None}
 
 
@@ -84,7 +84,7 @@ def _text(values: Mapping[str, str]) -> str:
     return values[""] if set(values) == {""} else plain_text.folded(values)
 
 
-def odd(comparison: Comparison, items: Seen, pools: Mapping[Pool, Common]) -> tuple[Odd, Odd]:
+def odd(comparison: Comparison, items: Seen, pools: Mapping[Pool, Consensus]) -> tuple[Odd, Odd]:
     """Return what differs on a host and what has no majority."""
     judged = [(item, pools[item.pool]) for item in items if item.pool in pools and pools[item.pool].judged]
     differs = [(item, pool) for item, pool in judged if pool.wanted is not None and item.text != pool.wanted]
@@ -93,12 +93,12 @@ def odd(comparison: Comparison, items: Seen, pools: Mapping[Pool, Common]) -> tu
     return _odd(differs), _odd(unclear)
 
 
-def _odd(found: list[tuple[Item, Common]]) -> Odd:
+def _odd(found: list[tuple[Item, Consensus]]) -> Odd:
     wanted = {item.subject: pool.wanted or "" for item, pool in found}
     return Odd({item.subject: item.text for item, _ in found}, wanted, tuple(item.pool for item, _ in found))
 
 
-def _missing(comparison: Comparison, items: Seen, pools: Mapping[Pool, Common]) -> list[tuple[Item, Common]]:
+def _missing(comparison: Comparison, items: Seen, pools: Mapping[Pool, Consensus]) -> list[tuple[Item, Consensus]]:
     """Find the devices that others have and this host lacks. A device with several fields counts once."""
     if not comparison.missing:
         return []

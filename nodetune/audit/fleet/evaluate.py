@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from nodetune.api.model import FleetFinding, HostFacts
 from nodetune.audit.fleet import consensus, messages
-from nodetune.audit.fleet.collector import NO_GPU, CohortError, Collector, Column, Key, ReferenceHostError
+from nodetune.audit.fleet.collector import NO_GPU, CohortError, Column, FleetComparison, Key, ReferenceHostError
 from nodetune.audit.fleet.observations import Entry, Seen, entry_of
 from nodetune.checks.fleet_comparisons import Comparison
 from nodetune.foundation import by_key, text
@@ -29,7 +29,7 @@ class Reference:
 
 
 @dataclass
-class Group:
+class Cohort:
     """The hosts that are compared with each other, by number. `read`: the driver reports GPUs on one at least."""
 
     name: str
@@ -37,7 +37,7 @@ class Group:
     read: bool = False
 
 
-def findings(collected: Collector) -> dict[str, list[tuple[FleetFinding, ...]]]:
+def findings(collected: FleetComparison) -> dict[str, list[tuple[FleetFinding, ...]]]:
     """Return host → its findings, once for each time that the host was added. Raise ReferenceHostError."""
     if len(collected.hosts) < 2 and not collected.reference:
         return {}
@@ -63,10 +63,10 @@ def _cohort_names(keys: Iterable[Key]) -> dict[Key, str]:
     return {key: f"{name} ({key.more})" if key.more else name for key, name in plain.items()}
 
 
-def _groups(collected: Collector) -> list[Group]:
-    names, by_name = _cohort_names(collected.keys), dict[str, Group]()
+def _groups(collected: FleetComparison) -> list[Cohort]:
+    names, by_name = _cohort_names(collected.keys), dict[str, Cohort]()
     for number, key in enumerate(collected.keys):
-        group = by_name.setdefault(names[key], Group(names[key], []))
+        group = by_name.setdefault(names[key], Cohort(names[key], []))
         group.members.append(number)
         group.read |= key.name not in ("", NO_GPU)
     if collected.keys and all(key.unread for key in collected.keys):
@@ -76,7 +76,7 @@ def _groups(collected: Collector) -> list[Group]:
     return list(by_name.values())
 
 
-def _reference_row(collected: Collector) -> Reference | None:
+def _reference_row(collected: FleetComparison) -> Reference | None:
     """Return the host to compare with, or None. Raise ReferenceHostError for a host that is not in the run."""
     if isinstance(collected.reference, HostFacts):
         rows = {each.id: entry_of(each, collected.reference) for each in collected.same}
@@ -98,7 +98,7 @@ def _reference_row(collected: Collector) -> Reference | None:
 
 
 def _find_outliers(
-    comparison: Comparison, column: Column, compared: list[Group], results: list[list[FleetFinding]]
+    comparison: Comparison, column: Column, compared: list[Cohort], results: list[list[FleetFinding]]
 ) -> None:
     of_host = {each: group.name for group in compared for each in group.members}
     numbers: dict[str, Numbers] = {group.name: [] for group in compared}
@@ -154,7 +154,7 @@ class Evaluator:
             return None
         return messages.skipped(self._comparison, self._group, f"on the reference {given.host}: {row.reason}")
 
-    def _common(self, answers: Mapping[Seen, int]) -> Mapping[consensus.Pool, consensus.Common]:
+    def _common(self, answers: Mapping[Seen, int]) -> Mapping[consensus.Pool, consensus.Consensus]:
         row = self._reference.rows[self._comparison.id] if self._reference else None
         if isinstance(row, tuple):
             return consensus.of_reference(self._comparison, row, answers)

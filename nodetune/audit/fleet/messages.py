@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from nodetune.api.model import FleetFinding
-from nodetune.audit.fleet.consensus import Common, Odd, Pool
+from nodetune.audit.fleet.consensus import Consensus, Odd, Pool
 from nodetune.checks.fleet_comparisons import Comparison
 from nodetune.foundation import text as plain_text
 from nodetune.statistics.outliers import Bounds
@@ -46,7 +46,7 @@ def too_few(comparison: Comparison, group: str, hosts: int) -> FleetFinding:
 
 
 def odd(
-    comparison: Comparison, group: str, found: Odd, pools: Mapping[Pool, Common], compared: int, reference: str
+    comparison: Comparison, group: str, found: Odd, pools: Mapping[Pool, Consensus], compared: int, reference: str
 ) -> FleetFinding:
     """Make the finding for a host that differs from most or from the reference."""
     worst = min((pools[pool] for pool in found.pools), key=lambda pool: pool.hosts[pool.wanted or ""])
@@ -57,7 +57,7 @@ def odd(
 
 
 def undecided(
-    comparison: Comparison, group: str, found: Odd, pools: Mapping[Pool, Common], compared: int
+    comparison: Comparison, group: str, found: Odd, pools: Mapping[Pool, Consensus], compared: int
 ) -> FleetFinding:
     """Make the finding for a host of a group without a majority: no host is the odd one."""
     spread = next(pools[pool] for pool in found.pools)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodetune.checks.nccl._prefixes import is_name, missing
-from nodetune.checks.shared.nccl_reading import Selection, misshapen, takes_too_much
+from nodetune.checks.shared.nccl_reading import NcclSelection, misshapen, takes_too_much
 from nodetune.checks.shared.nccl_settings import Problems, Setting, effective, problems
 from nodetune.checks.shared.nccl_table import About
 
@@ -27,7 +27,7 @@ def wrong(settings: Sequence[Setting], ports: Ports) -> Problems:
 def selected(settings: Sequence[Setting], ports: Ports) -> Ports:
     """Return the ports that NCCL_IB_HCA selects in a login session, all if it is not set."""
     setting = effective(settings, "NCCL_IB_HCA")
-    return _chosen(Selection(setting["value"]), ports) if setting else ports
+    return _chosen(NcclSelection(setting["value"]), ports) if setting else ports
 
 
 def _ucx_fault(value: str, ports: Ports) -> str:
@@ -36,7 +36,7 @@ def _ucx_fault(value: str, ports: Ports) -> str:
 
 
 def _hca_fault(value: str, ports: Ports) -> str:
-    selection = Selection(value)
+    selection = NcclSelection(value)
     devices = sorted({name.partition("/")[0] for name in ports})
     return (
         misshapen(value)
@@ -49,26 +49,26 @@ def _hca_fault(value: str, ports: Ports) -> str:
 _BY_TYPE = {"hcas": _hca_fault, "ucx_devices": _ucx_fault}
 
 
-def _unmatched(selection: Selection, ports: Ports) -> str:
+def _unmatched(selection: NcclSelection, ports: Ports) -> str:
     hit = {token: any(_matches(selection, token, name) for name in ports) for token in selection.tokens}
     unmatched = missing(selection, hit)
     return f"no RDMA port of this host matches {', '.join(unmatched)}" if unmatched else ""
 
 
-def _chosen(selection: Selection, ports: Ports) -> Ports:
+def _chosen(selection: NcclSelection, ports: Ports) -> Ports:
     def named(port: str) -> bool:
         return any(_matches(selection, token, port) for token in selection.tokens)
 
     return {name: port for name, port in ports.items() if named(name) != selection.excludes}
 
 
-def _matches(selection: Selection, token: str, port: str) -> bool:
+def _matches(selection: NcclSelection, token: str, port: str) -> bool:
     device, _, port_number = port.partition("/")
     wanted = token.split(":")[1] if ":" in token else ""
     return selection.matches(token, device) and wanted in ("", port_number)
 
 
-def _inactive(chosen: Ports, selection: Selection) -> list[str]:
+def _inactive(chosen: Ports, selection: NcclSelection) -> list[str]:
     """Return the chosen ports that are not active but should be.
 
     A prefix or an exclusion may leave ports without a cable in, which NCCL skips. A prefix must leave an active one.
@@ -80,7 +80,7 @@ def _inactive(chosen: Ports, selection: Selection) -> list[str]:
     return [name for name in found if any(_matches(selection, token, name) for token in tokens)]
 
 
-def _mixture(chosen: Ports, selection: Selection) -> str:
+def _mixture(chosen: Ports, selection: NcclSelection) -> str:
     """Return why these ports must not be used together."""
     if not chosen:
         return "leaves no RDMA port: NCCL falls back to TCP"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodetune.checks.nccl._prefixes import missing
-from nodetune.checks.shared.nccl_reading import Selection, misshapen, takes_too_much
+from nodetune.checks.shared.nccl_reading import NcclSelection, misshapen, takes_too_much
 from nodetune.checks.shared.nccl_settings import Problems, Setting, effective, problems
 from nodetune.checks.shared.nccl_table import About
 
@@ -23,7 +23,7 @@ def wrong(settings: Sequence[Setting], links: Links) -> Problems:
         out_of_band = setting["name"] == "NCCL_OOB_NET_IFNAME" and not names_links
         if about.get("type") != "interfaces" or out_of_band:
             return ""
-        return misshapen(setting["value"]) or _fault(Selection(setting["value"]), own)
+        return misshapen(setting["value"]) or _fault(NcclSelection(setting["value"]), own)
 
     return problems(settings, judge)
 
@@ -34,7 +34,7 @@ def _socket_net(settings: Sequence[Setting]) -> bool:
     return chosen is not None and chosen["value"].lower() == "socket"
 
 
-def _fault(selection: Selection, links: Links) -> str:
+def _fault(selection: NcclSelection, links: Links) -> str:
     if selection.excludes:
         return _not_excluded(selection.selected(links))
     return _unmatched(selection, links) or takes_too_much(selection, links) or _down(selection, links)
@@ -45,7 +45,7 @@ def _not_excluded(names: Sequence[str]) -> str:
     return f"does not exclude {', '.join(missing)}: a value replaces NCCL's default exclusions" if missing else ""
 
 
-def _unmatched(selection: Selection, links: Links) -> str:
+def _unmatched(selection: NcclSelection, links: Links) -> str:
     hit = {token: any(selection.matches(token, name) for name in links) for token in selection.tokens}
     unmatched = missing(selection, hit)
     if not unmatched:
@@ -54,7 +54,7 @@ def _unmatched(selection: Selection, links: Links) -> str:
     return f"no interface of this host matches {', '.join(unmatched)}{end}"
 
 
-def _down(selection: Selection, links: Links) -> str:
+def _down(selection: NcclSelection, links: Links) -> str:
     chosen = selection.selected(links)
     down = [name for name in chosen if links[name].get("up") is False]
     return f"{', '.join(down)} is down" if down and len(down) == len(chosen) else ""

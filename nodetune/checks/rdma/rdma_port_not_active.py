@@ -25,7 +25,7 @@ from typing import Any
 
 from nodetune.api import RDMA, Check, Empty, FactsView, Unread, repair
 from nodetune.checks.shared.gpu_cards import FOR_DESKS, SMALL_SUPERCHIP, readable_names
-from nodetune.checks.shared.nccl_reading import Selection
+from nodetune.checks.shared.nccl_reading import NcclSelection
 from nodetune.checks.shared.nccl_settings import effective
 from nodetune.checks.shared.network_links import in_use
 from nodetune.checks.shared.rdma_ports import Ports, groups, own, without_iwarp
@@ -56,7 +56,7 @@ def _named(facts: FactsView, ports: Ports) -> Ports:
     setting = effective(facts.readable("nccl.settings", []), "NCCL_IB_HCA")
     if setting is None:
         return {}
-    chosen = Selection(setting["value"])
+    chosen = NcclSelection(setting["value"])
     return {name: ports[name] for name in ports if chosen.selected([name.rpartition("/")[0]])}
 
 

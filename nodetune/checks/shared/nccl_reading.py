@@ -35,7 +35,7 @@ def lists(value: str) -> list[str]:
     return [part.rpartition(":")[2] for part in value.split(";")]
 
 
-class Selection:
+class NcclSelection:
     """A selection such as `^=a,b:1`.
 
     ^ (all but) and = (exact names) count only at the start, in that order, and then for every token.
@@ -70,14 +70,14 @@ def misshapen(value: str) -> str:
     """Return what is wrong with the form of a selection."""
     if len(value) == 1:
         return f"NCCL ignores a value of one character ({value!r})"
-    selection = Selection(value)
+    selection = NcclSelection(value)
     if len(selection.tokens) > MAX_TOKENS:
         return f"{len(selection.tokens)} names: NCCL reads the first 32 at most"
     odd = selection.misplaced()
     return f"{', '.join(odd)} is taken literally: ^ and = count only at the very start of the value" if odd else ""
 
 
-def takes_too_much(selection: Selection, names: Iterable[str]) -> str:
+def takes_too_much(selection: NcclSelection, names: Iterable[str]) -> str:
     """Return the tokens that match more than their own name, and the exact form of the selection."""
     wide = selection.too_wide(names)
     exact = f"{'^' if selection.excludes else ''}={','.join(selection.tokens)}"

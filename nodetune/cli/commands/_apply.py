@@ -21,7 +21,7 @@ from nodetune.remediation.document import ApplyReport
 from nodetune.remediation.runs import earlier_runs
 from nodetune.remediation.runs.files import RunError
 from nodetune.report import apply_rows, rows
-from nodetune.report.sections import Commands
+from nodetune.report.sections import CommandOptions
 from nodetune.report.text import apply, before_after
 
 
@@ -30,7 +30,7 @@ def print_plan(stream: TextIO, prepared: Prepared) -> None:
     from nodetune.report.text import plan
 
     asked = proposed_options.text(prepared.request.connection, selection=prepared.request.selection)
-    commands = Commands(asked, proposed_options.selected(prepared.request.selection))
+    commands = CommandOptions(asked, proposed_options.selected(prepared.request.selection))
     plan.print_plan(stream, prepared.without_skipped, commands, proposes=False, ending="")
     apply.print_left(stream, prepared.skipped, len(prepared.plans) == 1)
 

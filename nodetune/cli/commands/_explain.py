@@ -44,7 +44,7 @@ def section(request: AuditRequest, name: str, meant: Sequence[Check], known: Map
     results = run.run(request, selection, Terminal())
     asked = proposed_options.text(request.connection, request.facts_path, selection)
     selected, compared = proposed_options.selected(selection), shlex.join(request.compared)
-    commands = sections.Commands(asked, selected, saved=request.facts_path is not None, compared=compared)
+    commands = sections.CommandOptions(asked, selected, saved=request.facts_path is not None, compared=compared)
     explained.write(sections.build(results, commands), name, sys.stdout, known)
     lost = [result for result in results if result.state != "ok"]
     if lost:

@@ -21,7 +21,7 @@ from nodetune.verify import catalogue
 from nodetune.verify import compare as comparing
 from nodetune.verify import document as verify_document
 from nodetune.verify.conclude import concluded
-from nodetune.verify.document import Result
+from nodetune.verify.document import MeasuredResult
 from nodetune.verify.exit_code import exit_code
 from nodetune.verify.request import VerifyRequest
 from nodetune.verify.scaling import scaling
@@ -110,7 +110,7 @@ def _writable(path: Path | None) -> None:
             raise OSError(problem.errno, problem.strerror, str(path)) from None
 
 
-def report_changes(before: Result, after: Result, output_format: str, output: Path | None) -> int:
+def report_changes(before: MeasuredResult, after: MeasuredResult, output_format: str, output: Path | None) -> int:
     """Print how the figures changed. Return 5 if something became worse, 3 if figures are missing or none is judged."""
     changes = comparing.compare(before.figures, after.figures)
     states = [each.unmeasured for each in (before, after)]

@@ -18,7 +18,7 @@ from nodetune.remediation import plan_document
 from nodetune.remediation.plan import HostPlan
 from nodetune.remediation.plan_hosts import plan_hosts
 from nodetune.remediation.request import BY_NAME, PlanRequest
-from nodetune.report.sections import Commands
+from nodetune.report.sections import CommandOptions
 
 
 @requests.command("plan", PlanRequest)
@@ -73,7 +73,7 @@ def command(
         else:
             asked = proposed_options.text(request.connection, request.facts_path, request.selection)
             selected = proposed_options.selected(request.selection)
-            commands = Commands(asked, selected, saved=request.facts_path is not None)
+            commands = CommandOptions(asked, selected, saved=request.facts_path is not None)
             plan.print_plan(stream, plans, commands, files=files, following=_following(plans, commands))
         if output:
             verbosity.note(f"{plan.totals(plans)}. Nothing was changed.")
@@ -81,7 +81,7 @@ def command(
     return OK if judged_all and all(each.result.state == "ok" for each in plans) else INCOMPLETE
 
 
-def _following(plans: Sequence[HostPlan], commands: Commands) -> str:
+def _following(plans: Sequence[HostPlan], commands: CommandOptions) -> str:
     """Return the audit that says what is left where nothing is planned; empty if nothing is."""
     results = [each.result for each in plans]
     left = planning.unknown(results) or any(each.state != "ok" or any(each.failing()) for each in results)

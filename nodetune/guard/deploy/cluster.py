@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from nodetune.foundation import UserError, nodeset
 from nodetune.guard.node import scontrol
-from nodetune.guard.node.scontrol import Node, Slurm
+from nodetune.guard.node.scontrol import Slurm, SlurmNode
 from nodetune.hosts import patterns
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.inventory import selection
@@ -29,7 +29,7 @@ def here() -> Slurm:
     return Slurm(tool)
 
 
-def nodes(slurm: Slurm, node_sets: Iterable[str]) -> list[Node]:
+def nodes(slurm: Slurm, node_sets: Iterable[str]) -> list[SlurmNode]:
     """Return these nodes (node sets) as Slurm knows them, or all nodes. Raise ClusterError, InventoryError."""
     names = {name for text in node_sets for name in patterns.expand(text)}
     try:
@@ -43,7 +43,7 @@ def nodes(slurm: Slurm, node_sets: Iterable[str]) -> list[Node]:
     return [node for node in found if not names or node.name in names]
 
 
-def targets(connection: ConnectionOptions, nodes: Mapping[str, Node]) -> list[Target]:
+def targets(connection: ConnectionOptions, nodes: Mapping[str, SlurmNode]) -> list[Target]:
     """Return how to reach these nodes: as the inventory says, else by name. Raise InventoryError.
 
     Without an inventory, the node that this runs on is read without a connection: it need not accept its own login.

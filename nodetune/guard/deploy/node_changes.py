@@ -56,7 +56,7 @@ class NodeInstall:
 
 
 @dataclass(frozen=True)
-class Place:
+class GuardPaths:
     """Where the guard's scripts are on a node, the program and interpreter that they run, and what removes them."""
 
     home: str
@@ -68,7 +68,7 @@ class Place:
 def install(node_install: NodeInstall, installed: str = "") -> list[dict[str, Any]]:
     """Return the groups of changes of one node: the program before its callers, slurm.conf last."""
     made = deploy_archive.archive()
-    place = Place(HOME, made.folder, f"{made.folder}/python")
+    place = GuardPaths(HOME, made.folder, f"{made.folder}/python")
     changes = [
         {"change": "program", "path": made.folder, "archive": made.there, "pythons": list(node_install.pythons)},
         _file(POLICY, policy.text(node_install.policy, installed)),
@@ -89,7 +89,7 @@ def _group(name: str, changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return host_changes.PlannedChange(name, "new sessions", (), tuple(changes)).data()
 
 
-def scripts(policy: Mapping[str, Any], place: Place) -> dict[str, str]:
+def scripts(policy: Mapping[str, Any], place: GuardPaths) -> dict[str, str]:
     """Return the text of each program that Slurm calls, by its path."""
     known = {**_known(policy, place), "off": list(policy["off"])}
     entry = templates.render("guard-entry.sh.j2", **known)
@@ -97,12 +97,12 @@ def scripts(policy: Mapping[str, Any], place: Place) -> dict[str, str]:
     return {f"{place.home}/{name}": text for name, text in texts.items()}
 
 
-def check_script(policy: Mapping[str, Any], place: Place) -> str:
+def check_script(policy: Mapping[str, Any], place: GuardPaths) -> str:
     """Return the text of the check for the timer and other programs."""
     return templates.render("guard-check.sh.j2", **_known(policy, place))
 
 
-def units(place: Place, textfile: str) -> dict[str, str]:
+def units(place: GuardPaths, textfile: str) -> dict[str, str]:
     """Return the text of the timer and of its service, by their names."""
     known = {"home": place.home, "removal": place.removal, "textfile": textfile}
     return {
@@ -111,13 +111,13 @@ def units(place: Place, textfile: str) -> dict[str, str]:
     }
 
 
-def _known(policy: Mapping[str, Any], place: Place) -> dict[str, Any]:
+def _known(policy: Mapping[str, Any], place: GuardPaths) -> dict[str, Any]:
     """Return the values for every script."""
     seconds = math.ceil(policy["seconds"]["total"]) + SLACK_SECONDS
     return {**asdict(place), "run": RUN, "policy": POLICY, "seconds": seconds}
 
 
-def _timer(place: Place, textfile: str) -> list[dict[str, Any]]:
+def _timer(place: GuardPaths, textfile: str) -> list[dict[str, Any]]:
     """Return the changes for the timer, without a reload of systemd.
 
     A reload can take the GPUs away from running containers, and systemd reads a new unit when it starts.

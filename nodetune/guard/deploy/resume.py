@@ -25,7 +25,7 @@ from nodetune.guard.deploy.request import ResumeRequest
 from nodetune.guard.node import drain, gating_checks
 from nodetune.guard.node import policy as on_node
 from nodetune.guard.node.invocation import InconclusiveError
-from nodetune.guard.node.scontrol import Node, ScontrolError, Slurm
+from nodetune.guard.node.scontrol import ScontrolError, Slurm, SlurmNode
 
 STAYS, MAY, BACK = "stays", "may come back", "back"
 
@@ -54,7 +54,7 @@ class PolicyError(UserError):
 class Drained:
     """A node that the guard drained: its records of the drain, and the installed policy, if any."""
 
-    node: Node
+    node: SlurmNode
     notes: tuple[Mapping[str, Any], ...]
     policy: on_node.Policy | None = None
     about: str = ""
@@ -97,7 +97,7 @@ def actions(found: Iterable[Fate]) -> list[Action]:
     ]
 
 
-def _judged(drained: Mapping[str, Node], request: ResumeRequest, show: Show) -> list[tuple[Drained | Fate, Fate]]:
+def _judged(drained: Mapping[str, SlurmNode], request: ResumeRequest, show: Show) -> list[tuple[Drained | Fate, Fate]]:
     """Decide about the drains, and judge the nodes whose drain is the guard's."""
     judging = Judging(request.selection.profiles, request.selection.site)
     probed = _probed(drained, request, judging, show)
@@ -109,7 +109,9 @@ def _judged(drained: Mapping[str, Node], request: ResumeRequest, show: Show) -> 
     return [(each, decide(each, probed[name]) if isinstance(each, Drained) else each) for name, each in looked.items()]
 
 
-def _probed(nodes: Mapping[str, Node], request: ResumeRequest, judging: Judging, show: Show) -> dict[str, HostResult]:
+def _probed(
+    nodes: Mapping[str, SlurmNode], request: ResumeRequest, judging: Judging, show: Show
+) -> dict[str, HostResult]:
     targets = cluster.targets(request.connection, nodes)
     results = audit_run.with_facts(targets, judging, request.connection, show) if targets else []
     return {each.host: each for each in results}
@@ -132,7 +134,7 @@ def needed(found: Iterable[Drained | Fate]) -> frozenset[str]:
     return frozenset(name for policy in policies for check in policy.checks for name in check["facts"])
 
 
-def look(node: Node, result: HostResult | None) -> Drained | Fate:
+def look(node: SlurmNode, result: HostResult | None) -> Drained | Fate:
     """Return whether the drain is the guard's, from what the guard left on the node."""
     if result is None:
         return Fate(node.name, STAYS, "it is not in the inventory", INCOMPLETE)

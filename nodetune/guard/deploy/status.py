@@ -12,7 +12,7 @@ from nodetune.guard.deploy import cluster, node_state
 from nodetune.guard.deploy.paths import POLICY
 from nodetune.guard.deploy.request import StatusRequest
 from nodetune.guard.node import drain
-from nodetune.guard.node.scontrol import Node
+from nodetune.guard.node.scontrol import SlurmNode
 
 TOLD = ("nodetune", "profile", "mode", "act")
 
@@ -56,7 +56,7 @@ def run(request: StatusRequest) -> list[Status]:
     return [of(node, by_name.get(name)) for name, node in sorted(nodes.items())]
 
 
-def of(node: Node, result: HostResult | None) -> Status:
+def of(node: SlurmNode, result: HostResult | None) -> Status:
     """Return the status of a node. `result` is None if the inventory does not have it."""
     reason = text.plain(node.reason, 200) if node.out_of_service else ""
     status = Status(node.name, node.state, node.out_of_service, reason, since=int(node.since or 0))
@@ -67,7 +67,7 @@ def of(node: Node, result: HostResult | None) -> Status:
     return replace(status, guard=_guard(node, result.facts))
 
 
-def _guard(node: Node, facts: HostFacts) -> Guard:
+def _guard(node: SlurmNode, facts: HostFacts) -> Guard:
     policy, last = node_state.data(facts, POLICY), node_state.last_run(facts)
     notes = drain.ours(node, node_state.notes(facts)) if node.out_of_service else []
     held = next((each for each in notes if drain.AWAITS in each), None)

@@ -34,7 +34,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Look:
+class CheckResults:
     """The checks that fail (check → observed), and those that could not be judged. With `why`, none could be judged."""
 
     failed: Mapping[str, str]
@@ -42,14 +42,14 @@ class Look:
     why: str = ""
 
 
-def look(result: Any) -> Look:
+def look(result: Any) -> CheckResults:
     """Return the look from the data of a health check. Other data is a look that could not judge."""
     if not isinstance(result, Mapping) or result.get("verdict") not in ("pass", "fail", "inconclusive"):
-        return Look({}, why="the result of the check cannot be read")
+        return CheckResults({}, why="the result of the check cannot be read")
     if result["verdict"] == "inconclusive" and not result.get("unknown"):
-        return Look({}, why=str(result.get("reason") or "the check gives no reason"))
+        return CheckResults({}, why=str(result.get("reason") or "the check gives no reason"))
     failed, unknown = _named(result.get("findings")), _named(result.get("unknown"))
-    return Look({check: _seen(data) for check, data in failed.items()}, tuple(unknown))
+    return CheckResults({check: _seen(data) for check, data in failed.items()}, tuple(unknown))
 
 
 def _named(findings: Any) -> dict[str, Mapping[str, Any]]:
@@ -61,14 +61,14 @@ def _seen(data: Mapping[str, Any]) -> str:
     return str(data.get("subjects") or data.get("observed") or data.get("reason") or "fails")
 
 
-class Looks:
+class RecentChecks:
     """The last looks at a node. `enforced` are the checks that make a problem; the others are only observed."""
 
     def __init__(self, enforced: Collection[str] = ()) -> None:
         self._enforced = frozenset(enforced)
-        self._last: deque[Look] = deque(maxlen=LOOKS)
+        self._last: deque[CheckResults] = deque(maxlen=LOOKS)
 
-    def add(self, seen: Look) -> None:
+    def add(self, seen: CheckResults) -> None:
         self._last.append(seen)
 
     def forget(self) -> None:

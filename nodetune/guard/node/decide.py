@@ -95,7 +95,7 @@ class Cards:
 
 
 @dataclass
-class Sorted:
+class SortedFindings:
     """Findings by what they mean for the job."""
 
     blamed: list[Finding] = field(default_factory=list)
@@ -129,7 +129,7 @@ def decide(
     listed: Sequence[int] = (),
 ) -> Decision:
     """Make the decision. `waivers` maps the id of a check to its owner; for `listed` see Cards."""
-    cards, by = Cards(host, job, listed), Sorted()
+    cards, by = Cards(host, job, listed), SortedFindings()
     if len(found) != len(checks):
         raise ValueError(f"{len(found)} findings of {len(checks)} checks")
     for finding, check in zip(found, checks):

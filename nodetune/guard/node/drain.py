@@ -16,7 +16,7 @@ from typing import Any
 from nodetune.foundation import text as plain_text
 from nodetune.guard.node import records
 from nodetune.guard.node.records import PREFIX
-from nodetune.guard.node.scontrol import Node, ScontrolError, Slurm
+from nodetune.guard.node.scontrol import ScontrolError, Slurm, SlurmNode
 
 OF_SLURM = re.compile(r"(Prolog|Epilog) error$")
 CLOCKS_SECONDS = 120
@@ -49,23 +49,23 @@ def notes(run: str) -> list[dict[str, Any]]:
     return [each for each in found if each]
 
 
-def claimed(node: Node) -> bool:
+def claimed(node: SlurmNode) -> bool:
     """Return whether the drain of the node may be the guard's by its reason; the notes show whether it is."""
     return "DRAIN" in node.state and (node.reason.startswith(PREFIX) or of_slurm(node))
 
 
-def of_slurm(node: Node) -> bool:
+def of_slurm(node: SlurmNode) -> bool:
     """Return whether Slurm itself drained the node, until the next health check sets the guard's reason."""
     return bool(OF_SLURM.match(node.reason))
 
 
-def ours(node: Node, told: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def ours(node: SlurmNode, told: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the node's records of its drain; empty if the drain is not the guard's."""
     mine = [each for each in told if each.get("node") == node.name]
     return [each for each in mine if _same_reason(node, each) and _same_time(node, each)]
 
 
-def _same_reason(node: Node, told: Mapping[str, Any]) -> bool:
+def _same_reason(node: SlurmNode, told: Mapping[str, Any]) -> bool:
     """Return whether the record has the node's reason, or a held job for which Slurm drained the node."""
     if of_slurm(node):
         return "DRAIN" in node.state and told.get(AWAITS) is True
@@ -78,7 +78,7 @@ def awaiting(record: Mapping[str, Any], explained: int) -> Mapping[str, Any]:
     return {**record, AWAITS: True} if isinstance(held, int) and held > explained else {}
 
 
-def _same_time(node: Node, told: Mapping[str, Any]) -> bool:
+def _same_time(node: SlurmNode, told: Mapping[str, Any]) -> bool:
     stamp = told.get("time")
     known = isinstance(stamp, int) and 0 <= stamp <= LATEST and node.since is not None
     return known and abs(node.since - stamp) <= CLOCKS_SECONDS  # type: ignore[operator]

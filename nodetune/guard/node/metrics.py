@@ -35,7 +35,7 @@ HELP = {
 Sample = tuple[str, Mapping[str, str], float]
 
 
-class State:
+class GuardFiles:
     """The guard's files on this node; missing parts are empty."""
 
     def __init__(self, run: str, policy: str, now: float, result: str = "health.json") -> None:
@@ -52,7 +52,7 @@ class State:
         return self.now - _number(self.health.get("time"))
 
 
-def told(state: State) -> tuple[int, str]:
+def told(state: GuardFiles) -> tuple[int, str]:
     """Return the exit code and its line."""
     if state.off:
         return UNKNOWN, f"the guard is switched off by {state.off}"
@@ -68,7 +68,7 @@ def told(state: State) -> tuple[int, str]:
     return (OK, "all gating checks pass") if state.health["verdict"] == "pass" else (PROBLEM, reason)
 
 
-def samples(state: State) -> Iterator[Sample]:
+def samples(state: GuardFiles) -> Iterator[Sample]:
     """Yield (name, labels, value), without unknown values."""
     named = {name: str(state.policy.get(name, "")) for name in ("nodetune", "profile", "mode", "act")}
     yield "info", named, 1
@@ -152,7 +152,7 @@ def _number(found: Any) -> float:
 
 def main(run: str, policy: str, textfile: str) -> int:
     """Write the metrics and print the line."""
-    state = State(run, policy, time.time())
+    state = GuardFiles(run, policy, time.time())
     code, line = told(state)
     if textfile:
         try:
@@ -167,8 +167,8 @@ def for_detector(run: str, policy: str) -> int:
 
     The last verdict counts until there is another. In observe mode nothing is a problem.
     """
-    last = State(run, policy, time.time(), "verdict.json")
-    code, line = told(State(run, policy, time.time()))
+    last = GuardFiles(run, policy, time.time(), "verdict.json")
+    code, line = told(GuardFiles(run, policy, time.time()))
     if code == UNKNOWN and last.health.get("verdict") == "fail" and not last.off:
         code, line = PROBLEM, str(last.health.get("reason", "")).removeprefix("nodetune: ")
     if code == PROBLEM and last.policy.get("mode") != "enforce":

@@ -32,7 +32,7 @@ MAX_WAIT_SECONDS = 600.0
 """Of what a Retry-After may ask for."""
 
 
-class RefusedError(Exception):
+class SlurmRefusedError(Exception):
     """The API server did not do what it was asked; the text says why. `wait` is how long the API server asked to wait, or 0."""
 
     def __init__(self, why: str, wait: float = 0.0) -> None:
@@ -80,9 +80,9 @@ class Server:
         try:
             why, wait, said = worker.ask(lambda _: self._send(method, path, body), SECONDS, "the API server")
         except (worker.NoAnswerError, OSError) as problem:
-            raise RefusedError(plain_text.plain(problem, MAX_REASON)) from None
+            raise SlurmRefusedError(plain_text.plain(problem, MAX_REASON)) from None
         if why:
-            raise RefusedError(plain_text.plain(why, MAX_REASON), wait)
+            raise SlurmRefusedError(plain_text.plain(why, MAX_REASON), wait)
         return said
 
     def _send(self, method: str, path: str, body: bytes | None) -> tuple[str, float, Any]:

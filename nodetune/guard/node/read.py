@@ -41,7 +41,7 @@ class Reading:
         self.failed: dict[str, tuple[str, str]] = {}
 
 
-class Reader(Worker):  # type: ignore[misc]
+class FactReader(Worker):  # type: ignore[misc]
     """A child that reads some families, one after the other."""
 
     def __init__(self, asked: dict[str, list[str]], work: Callable[[Any], None]) -> None:
@@ -80,16 +80,18 @@ def start(names: Iterable[str], seconds: float, step: float, stuck: float, run: 
     asked = families(names)
     alone = {family: names for family, names in asked.items() if family in main.ALONE}
     together = {family: names for family, names in asked.items() if family not in main.ALONE}
-    readers = [Reader({family: names}, _alone(family, names, seconds, stuck, run)) for family, names in alone.items()]
+    readers = [
+        FactReader({family: names}, _alone(family, names, seconds, stuck, run)) for family, names in alone.items()
+    ]
     if together:
-        readers.append(Reader(together, lambda report: _collect_all(together, report)))
+        readers.append(FactReader(together, lambda report: _collect_all(together, report)))
     return Started(readers, time.monotonic() + seconds, step)
 
 
 class Started:
     """Running readers."""
 
-    def __init__(self, readers: list[Reader], deadline: float, step: float) -> None:
+    def __init__(self, readers: list[FactReader], deadline: float, step: float) -> None:
         self._readers, self._deadline, self._step = readers, deadline, step
 
     def finish(self) -> Reading:
@@ -105,14 +107,14 @@ class Started:
                     self._look(reader, found)
         return found
 
-    def _look(self, reader: Reader, found: Reading) -> None:
+    def _look(self, reader: FactReader, found: Reading) -> None:
         """Leave it behind if it hangs, or if all time is over. Only its own time makes a hang."""
         own = reader.own if _in_driver(reader) else 0.0
         if own >= self._step or time.monotonic() >= self._deadline:
             self._readers.remove(reader)
             _overdue(reader, found, own, hang=own >= self._step)
 
-    def _take(self, reader: Reader, found: Reading) -> None:
+    def _take(self, reader: FactReader, found: Reading) -> None:
         messages = reader.take()
         if messages is not None:
             reader.note(messages, found)
@@ -126,7 +128,7 @@ class Started:
             found.failed.setdefault(family, ("crash" if crashed else "fault", text))
 
 
-def _overdue(reader: Reader, found: Reading, own: float, *, hang: bool) -> None:
+def _overdue(reader: FactReader, found: Reading, own: float, *, hang: bool) -> None:
     """Leave an overdue reader behind. If GPUs are asleep, waking them is slow and no sign of a hang."""
     spent, kind, why = time.monotonic() - reader.since, "slow", ""
     if _in_driver(reader) and not hang:
@@ -162,13 +164,13 @@ def _open_files(folder: str) -> set[str]:
     return found
 
 
-def _in_driver(reader: Reader) -> bool:
+def _in_driver(reader: FactReader) -> bool:
     """Return whether it is in a call into NVIDIA's driver, rather than in our own code or waiting for its turn."""
     step: str = reader.step
     return step.startswith(("nvml", "open /dev/nvidia"))
 
 
-def _at(reader: Reader) -> str:
+def _at(reader: FactReader) -> str:
     return f" in {reader.step}" if reader.step else ""
 
 

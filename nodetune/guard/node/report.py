@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from nodetune.foundation import text as plain_text
 from nodetune.guard.node import condition as conditions
 from nodetune.guard.node import health, records
-from nodetune.guard.node.condition import Condition, Look, Looks
+from nodetune.guard.node.condition import CheckResults, Condition, RecentChecks
 from nodetune.guard.node.invocation import RUN, InconclusiveError
-from nodetune.guard.node.node_status import RefusedError, Server
+from nodetune.guard.node.node_status import Server, SlurmRefusedError
 
 if TYPE_CHECKING:
     from nodetune.guard.node.invocation import Arguments, Job
@@ -37,10 +37,10 @@ def run(asked: Arguments, job: Job) -> int:
     """Report until SIGTERM. Raise InconclusiveError."""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(RUN))
     enforced = [each for each in asked.enforce.split(",") if each]
-    reporter = Reporter(job.node, server(), Looks(enforced))
+    reporter = NodeReporter(job.node, server(), RecentChecks(enforced))
     say(f"{job.node}: " + (f"enforced: {', '.join(enforced)}" if enforced else "observe: no check makes a problem"))
     path = os.path.join(asked.result, health.RESULT)
-    seen = Results(path)
+    seen = ContainerResults(path)
     while True:
         reporter.step(seen.new(), time.monotonic())
         time.sleep(TICK_SECONDS)
@@ -54,13 +54,13 @@ def server() -> Server:
         raise InconclusiveError(f"not in a pod of Kubernetes: {problem}") from None
 
 
-class Results:
+class ContainerResults:
     """The results of the check container, each once."""
 
     def __init__(self, path: str) -> None:
         self._path, self._last = path, ""
 
-    def new(self) -> Look | None:
+    def new(self) -> CheckResults | None:
         """Return the newest result if it was not seen before."""
         try:
             seen = os.stat(self._path)
@@ -73,11 +73,11 @@ class Results:
             return None
 
 
-class Reporter:
+class NodeReporter:
     """Decides when to write what. `chance(low, high)` is a random number."""
 
     def __init__(
-        self, node: str, server: Server, looks: Looks, chance: Callable[[float, float], float] = random.uniform
+        self, node: str, server: Server, looks: RecentChecks, chance: Callable[[float, float], float] = random.uniform
     ) -> None:
         self._node, self._server, self._looks, self._chance = node, server, looks, chance
         self._written: Condition | None = None
@@ -89,7 +89,7 @@ class Reporter:
         self._wanted: Condition | None = None
         self._problem, self._retry = "", RETRY_SECONDS
 
-    def step(self, look: Look | None, now: float) -> None:
+    def step(self, look: CheckResults | None, now: float) -> None:
         """Take a new look, if there is one, and write what is due."""
         if self._looked is not None and now - self._looked > STALE_SECONDS:
             self._looks.forget()
@@ -99,7 +99,7 @@ class Reporter:
         if self._wanted is not None and now >= self._due:
             self._write(self._wanted, now)
 
-    def _take(self, look: Look, now: float) -> None:
+    def _take(self, look: CheckResults, now: float) -> None:
         self._looks.add(look)
         self._looked = now
         found = self._looks.condition()
@@ -112,7 +112,7 @@ class Reporter:
         since = time.time() if changed else self._since
         try:
             self._server.patch(self._node, wanted, since)
-        except RefusedError as problem:
+        except SlurmRefusedError as problem:
             asked = problem.wait + self._chance(0, JITTER_SECONDS) if problem.wait else 0.0
             self._due = now + max(asked, self._chance(0.5, 1) * self._retry)
             self._retry = min(2 * self._retry, MAX_RETRY_SECONDS)

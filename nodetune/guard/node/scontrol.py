@@ -25,7 +25,7 @@ class ScontrolError(Exception):
     """Slurm did not do it; one line that says why."""
 
 
-class Node:
+class SlurmNode:
     """slurmctld's view of a node. `since` is the time of its reason in Unix seconds (None: unknown)."""
 
     def __init__(self, line: str) -> None:
@@ -67,12 +67,12 @@ class Slurm:
         if config:
             self._environment["SLURM_CONF"] = config
 
-    def nodes(self, *names: str) -> list[Node]:
+    def nodes(self, *names: str) -> list[SlurmNode]:
         """Return these nodes, or all. Raise ScontrolError."""
         told = self._run("--oneliner", "show", "node", *names)
-        return [Node(line) for line in told.splitlines() if "NodeName=" in line]
+        return [SlurmNode(line) for line in told.splitlines() if "NodeName=" in line]
 
-    def node(self, name: str) -> Node:
+    def node(self, name: str) -> SlurmNode:
         """Return one node. Raise ScontrolError."""
         for found in self.nodes(name):
             return found

@@ -36,7 +36,7 @@ PROGRAM = Path(node.__path__[0]) / "__main__.py"
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     """The response, with its fields as in nvhcd.proto. `output` is JSON."""
 
     success: bool
@@ -45,7 +45,7 @@ class Answer:
     error: str = ""
 
 
-def answer(result: Mapping[str, Any]) -> Answer:
+def answer(result: Mapping[str, Any]) -> Response:
     """Return the answer for the result of a look. Pure."""
     failed = [str(each) for each in result.get("checks") or ()] if result.get("verdict") == "fail" else []
     counting = failed if result.get("mode") == "enforce" else []
@@ -53,18 +53,18 @@ def answer(result: Mapping[str, Any]) -> Answer:
     said = {"fail_count": len(counting), "failed_checks": counting, "verdict": result.get("verdict"), "reason": reason}
     if failed and not counting:
         said["observed_checks"] = failed
-    return Answer(not counting, int(bool(counting)), json.dumps(said), reason if counting else "")
+    return Response(not counting, int(bool(counting)), json.dumps(said), reason if counting else "")
 
 
-class Looks:
+class CheckRunner:
     """Looks at the node, one at a time."""
 
     def __init__(self, request: ServeRequest) -> None:
         self._request = request
-        self._last: Answer | None = None
+        self._last: Response | None = None
         self._until = 0.0
 
-    def answer(self) -> Answer:
+    def answer(self) -> Response:
         if self._last is None or time.monotonic() > self._until:
             self._last = answer(self._look())
             self._until = time.monotonic() + FRESH_SECONDS
@@ -87,7 +87,7 @@ class Looks:
 def serve(request: ServeRequest) -> None:
     """Answer until the process is ended. Raise UserError."""
     free(request.unix)
-    looks = Looks(request)
+    looks = CheckRunner(request)
     response = message(
         "HealthCheckResponse", {"success": "BOOL", "exit_code": "INT32", "output": "STRING", "error": "STRING"}
     )

@@ -9,50 +9,49 @@ from nodetune.api import faults
 from nodetune.api.conclusion import CERTAIN, MEASURED, SUSPECTED, Conclusion, Examination, Examined, Judged, Next
 from nodetune.foundation import text
 from nodetune.jobs.late_ranks import labels
-from nodetune.jobs.late_ranks import model as late_model
-from nodetune.jobs.late_ranks.model import HOST, PROGRAM, SlowRanks
-from nodetune.jobs.late_ranks.ras_judge import AHEAD, BEHIND, FAILED, MISSING, RasFinding, RasStatus
+from nodetune.jobs.late_ranks.model import HOST, PROGRAM, LateCause, SlowRanks
+from nodetune.jobs.late_ranks.ras_status import AHEAD, BEHIND, FAILED, MISSING, RasFinding, RasStatus
 
 RANKS, RAS = "late-ranks", "ras"
 LATE, UNEVEN = "rank-late", "program-uneven"
 OF_RAS = {MISSING: "rank-missing", BEHIND: "rank-behind", AHEAD: "rank-ahead", FAILED: "rank-error"}
 
 
-def concluded(found: SlowRanks | RasStatus, now: int) -> Examined:
+def concluded(result: SlowRanks | RasStatus, now: int) -> Examined:
     """Return what a judgement of jobs concludes. `now`: Unix time of the judgement."""
-    return _of_ras(found, now) if isinstance(found, RasStatus) else _of_ranks(found, now)
+    return _of_ras(result, now) if isinstance(result, RasStatus) else _of_ranks(result, now)
 
 
-def _of_ranks(found: SlowRanks, now: int) -> Examined:
-    every = tuple(one for each in found.conclusions for one in _late(each, now))
+def _of_ranks(result: SlowRanks, now: int) -> Examined:
+    conclusions = tuple(conclusion for cause in result.causes for conclusion in _late(cause, now))
     hosts: dict[str, list[str]] = {}
-    for job in found.jobs:
+    for job in result.jobs:
         for host in job.hosts:
             hosts.setdefault(text.plain(host), []).extend(
-                (*job.undecided, *job.unjudged) if job.judged else ("too few ranks",)
+                (*job.undecided, *job.not_compared) if job.compared else ("too few ranks",)
             )
-    looked = []
+    examinations = []
     for host, reasons in hosts.items():
         judged = () if reasons else (Judged(LATE), Judged(UNEVEN))
         unjudged = {LATE: text.plain(reasons[0], 200)} if reasons else {}
-        looked.append(Examination(RANKS, host, now, __version__, judged, unjudged))
-    return Examined(every, tuple(looked))
+        examinations.append(Examination(RANKS, host, now, __version__, judged, unjudged))
+    return Examined(conclusions, tuple(examinations))
 
 
-def _late(each: late_model.Conclusion, now: int) -> Iterator[Conclusion]:
-    row = faults.row(UNEVEN if each.cause == PROGRAM else LATE)
-    for part in each.parts:
+def _late(cause: LateCause, now: int) -> Iterator[Conclusion]:
+    row = faults.row(UNEVEN if cause.cause == PROGRAM else LATE)
+    for part in cause.parts:
         yield Conclusion(
             row.id,
             RANKS,
             (text.plain(part.host),),
             row.severity,
-            f"{text.plain(labels.part(part))}: {text.plain(each.why, 400)}",
+            f"{text.plain(labels.part(part))}: {text.plain(cause.why, 400)}",
             now,
             about="" if part.is_host else f"local rank {part.local[0]}",
-            sure=MEASURED if each.cause in (HOST, PROGRAM) else SUSPECTED,
-            alternatives=() if each.cause in (HOST, PROGRAM) else ("the host", "the program"),
-            observed=round(part.seen.share, 4),
+            sure=MEASURED if cause.cause in (HOST, PROGRAM) else SUSPECTED,
+            alternatives=() if cause.cause in (HOST, PROGRAM) else ("the host", "the program"),
+            observed=round(part.lateness.share, 4),
             evidence=(text.plain(labels.evidence(part), 400),),
             who=row.who,
             next=Next("audit", (), (text.plain(part.host),)),
@@ -60,28 +59,28 @@ def _late(each: late_model.Conclusion, now: int) -> Iterator[Conclusion]:
         )
 
 
-def _of_ras(found: RasStatus, now: int) -> Examined:
-    every = tuple(one for each in found.findings for one in _missing(each, now))
+def _of_ras(status: RasStatus, now: int) -> Examined:
+    conclusions = tuple(conclusion for finding in status.findings for conclusion in _missing(finding, now))
     judged = tuple(Judged(fault) for fault in OF_RAS.values())
-    looked = tuple(Examination(RAS, text.plain(host), now, __version__, judged) for host in found.hosts)
-    return Examined(every, () if found.problem or found.text else looked)
+    examinations = tuple(Examination(RAS, text.plain(host), now, __version__, judged) for host in status.hosts)
+    return Examined(conclusions, () if status.problem or status.text else examinations)
 
 
-def _missing(each: RasFinding, now: int) -> Iterator[Conclusion]:
-    row = faults.row(OF_RAS[each.kind])
-    for rank in each.ranks:
+def _missing(finding: RasFinding, now: int) -> Iterator[Conclusion]:
+    row = faults.row(OF_RAS[finding.kind])
+    for rank in finding.ranks:
         yield Conclusion(
             row.id,
             RAS,
             (text.plain(rank.host),) if rank.host else (),
             row.severity,
-            text.plain(f"{labels.ranks([rank])}: {each.why}", 400),
+            text.plain(f"{labels.ranks([rank])}: {finding.why}", 400),
             now,
             about=f"rank {rank.rank}",
             sure=CERTAIN,
             observed=dict(rank.counts) or None,
-            evidence=(text.plain(labels.finding(each), 400),),
+            evidence=(text.plain(labels.finding(finding), 400),),
             who=row.who,
             next=Next("audit", (), (text.plain(rank.host),)) if rank.host else Next(),
-            job=text.plain(each.communicator),
+            job=text.plain(finding.communicator),
         )

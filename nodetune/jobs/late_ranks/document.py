@@ -7,82 +7,82 @@ from typing import Any
 from nodetune.api import conclusion_json
 from nodetune.foundation.json_document import head
 from nodetune.jobs.late_ranks.conclude import concluded
-from nodetune.jobs.late_ranks.model import JudgedJob, LatePart, RankOfJob, SlowRanks
-from nodetune.jobs.late_ranks.ras_judge import RasFinding, RasStatus
+from nodetune.jobs.late_ranks.model import ComparedJob, LatePart, RasRank, SlowRanks
+from nodetune.jobs.late_ranks.ras_status import RasFinding, RasStatus
 
 RANKS_SCHEMA, RAS_SCHEMA = "nodetune.slow-ranks/1", "nodetune.ras/1"
 
 
-def document(found: SlowRanks | RasStatus) -> dict[str, Any]:
+def document(result: SlowRanks | RasStatus) -> dict[str, Any]:
     """Return the document."""
-    told = _ras(found) if isinstance(found, RasStatus) else _ranks(found)
-    return {**told, **conclusion_json.members(concluded(found, told["time"]))}
+    data = _ras(result) if isinstance(result, RasStatus) else _ranks(result)
+    return {**data, **conclusion_json.members(concluded(result, data["time"]))}
 
 
-def _ranks(found: SlowRanks) -> dict[str, Any]:
+def _ranks(result: SlowRanks) -> dict[str, Any]:
     return {
         **head(RANKS_SCHEMA),
         "late": [
-            {"cause": each.cause, "why": each.why, "parts": [_part(part) for part in each.parts]}
-            for each in found.conclusions
+            {"cause": cause.cause, "why": cause.why, "parts": [_part(part) for part in cause.parts]}
+            for cause in result.causes
         ],
-        "jobs": [_job(each) for each in found.jobs],
-        "notes": list(found.notes),
+        "jobs": [_job(job) for job in result.jobs],
+        "notes": list(result.notes),
     }
 
 
-def _part(each: LatePart) -> dict[str, Any]:
-    seen = each.seen
+def _part(part: LatePart) -> dict[str, Any]:
+    lateness = part.lateness
     return {
-        "job": each.job,
-        "host": each.host,
-        "whole_host": each.is_host,
-        "ranks": list(each.ranks),
-        "world": each.world,
-        "local_ranks": list(each.local),
-        "wait_us": round(seen.wait, 1),
-        "share": round(seen.share, 4),
-        "last": round(seen.last, 4),
-        "calls": seen.calls,
-        "collective": seen.kind.collective,
-        "bytes": seen.kind.size,
-        "communicator": seen.communicator,
+        "job": part.job,
+        "host": part.host,
+        "whole_host": part.is_host,
+        "ranks": list(part.ranks),
+        "world": part.world,
+        "local_ranks": list(part.local),
+        "wait_us": round(lateness.wait, 1),
+        "share": round(lateness.share, 4),
+        "last": round(lateness.last, 4),
+        "calls": lateness.calls,
+        "collective": lateness.kind.collective,
+        "bytes": lateness.kind.size,
+        "communicator": lateness.communicator,
     }
 
 
-def _job(each: JudgedJob) -> dict[str, Any]:
+def _job(job: ComparedJob) -> dict[str, Any]:
     return {
-        "name": each.name,
-        "hosts": list(each.hosts),
-        "ranks": each.ranks,
-        "judged": each.judged,
-        "undecided": list(each.undecided),
-        "not_judged": list(each.unjudged),
+        "name": job.name,
+        "hosts": list(job.hosts),
+        "ranks": job.ranks,
+        "judged": job.compared,
+        "undecided": list(job.undecided),
+        "not_judged": list(job.not_compared),
     }
 
 
-def _ras(found: RasStatus) -> dict[str, Any]:
+def _ras(result: RasStatus) -> dict[str, Any]:
     return {
         **head(RAS_SCHEMA),
-        "address": found.address,
-        "problem": found.problem,
-        "nccl_version": found.version,
-        "communicators": found.communicators,
-        "findings": [_finding(each) for each in found.findings],
-        "notes": list(found.notes),
-        "text": found.text,
+        "address": result.address,
+        "problem": result.problem,
+        "nccl_version": result.version,
+        "communicators": result.communicators,
+        "findings": [_finding(finding) for finding in result.findings],
+        "notes": list(result.notes),
+        "text": result.text,
     }
 
 
-def _finding(each: RasFinding) -> dict[str, Any]:
+def _finding(finding: RasFinding) -> dict[str, Any]:
     return {
-        "kind": each.kind,
-        "communicator": each.communicator,
-        "size": each.size,
-        "ranks": [_rank(rank) for rank in each.ranks],
-        "why": each.why,
+        "kind": finding.kind,
+        "communicator": finding.communicator,
+        "size": finding.size,
+        "ranks": [_rank(rank) for rank in finding.ranks],
+        "why": finding.why,
     }
 
 
-def _rank(each: RankOfJob) -> dict[str, Any]:
-    return {"rank": each.rank, "host": each.host, "gpu": each.gpu, "pid": each.pid, "counts": dict(each.counts)}
+def _rank(rank: RasRank) -> dict[str, Any]:
+    return {"rank": rank.rank, "host": rank.host, "gpu": rank.gpu, "pid": rank.pid, "counts": dict(rank.counts)}

@@ -53,7 +53,7 @@ class Call(NamedTuple):
 
 
 @dataclass
-class _Found:
+class _CommunicatorCalls:
     size: int
     places: set[tuple[str, Process]] = field(default_factory=set)
     """The folder of each process's file, and the process."""
@@ -69,18 +69,18 @@ def read(path: Path) -> tuple[list[Job], list[str]]:
     if len(files) > MAX_FILES:
         raise UserError(f"{text.plain(path)}: {len(files)} files, at most {MAX_FILES}: give the folder of fewer jobs")
     most = max(200, MAX_CALLS // max(1, len(files)))
-    found: dict[str, _Found] = {}
+    communicators: dict[str, _CommunicatorCalls] = {}
     lines = cut = 0
-    for each in files:
+    for file in files:
         number = 0
         try:
-            for number, call in enumerate(_calls(each), 1):
+            for number, call in enumerate(_calls(file), 1):
                 if number > most:
                     cut += 1
                     break
-                _add(found, call, str(each.parent))
+                _add(communicators, call, str(file.parent))
         except OSError as problem:
-            notes.append(_unread(each, problem))
+            notes.append(_unread(file, problem))
         lines += number
     if cut:
         notes.insert(0, f"of {text.count(cut, 'file')}, only the first {most} collectives are used")
@@ -88,10 +88,10 @@ def read(path: Path) -> tuple[list[Job], list[str]]:
         if notes:
             raise UserError(f"{text.plain(path)}: no collective of NCCL's Inspector could be read: {notes[0]}")
         raise UserError(f"{text.plain(path)}: no collective of NCCL's Inspector in it: {EXPECTED}")
-    repeated = sum(len(each.repeated) for each in found.values())
+    repeated = sum(len(calls.repeated) for calls in communicators.values())
     if repeated:
         notes.insert(0, f"{repeated} collectives with the same number as another (CUDA graphs) cannot be matched")
-    return _jobs(found), notes[:20]
+    return _jobs(communicators), notes[:20]
 
 
 def _files(path: Path, notes: list[str]) -> Iterator[Path]:
@@ -125,10 +125,10 @@ def _call(line: str) -> Call | None:
     header, about, call = (_object(read, name) for name in ("header", "metadata", "coll_perf"))
     if call.get("coll") not in TOGETHER or call.get("coll_timing_source", BY_GPU) != BY_GPU:
         return None
-    names: list[str] = [each for each in (header.get("id"), about.get("hostname")) if _is_name(each)]
+    names: list[str] = [value for value in (header.get("id"), about.get("hostname")) if _is_name(value)]
     data = [header.get("rank"), header.get("n_ranks"), about.get("pid")]
     data += [call.get("coll_msg_size_bytes"), call.get("coll_sn"), call.get("coll_exec_time_us")]
-    figures: list[int] = [each for each in data if type(each) is int and 0 <= each < HIGHEST]
+    figures: list[int] = [value for value in data if type(value) is int and 0 <= value < HIGHEST]
     if len(names) < 2 or len(figures) < len(data):
         return None
     rank, ranks, pid, size, number, microseconds = figures
@@ -143,35 +143,35 @@ def _is_name(data: object) -> TypeGuard[str]:
 
 
 def _object(data: Any, name: str) -> Mapping[str, Any]:
-    found = data.get(name) if isinstance(data, dict) else None
-    return found if isinstance(found, dict) else {}
+    value = data.get(name) if isinstance(data, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def _end(call: Mapping[str, Any], about: Mapping[str, Any]) -> int:
     """Return when the kernel ended by the host's clock (verbose), else when the line was made; 0 if neither is sound."""
     events = _object(call, "event_trace_ts").get("kernel_events")
-    stops = [_object({"": each}, "").get("kernel_stop_ts") for each in events] if isinstance(events, list) else []
-    times = [each for each in (*stops, None if stops else about.get("dump_timestamp_us")) if type(each) is int]
-    return max((each for each in times if 0 < each < HIGHEST), default=0)
+    stops = [_object({"": event}, "").get("kernel_stop_ts") for event in events] if isinstance(events, list) else []
+    times = [time for time in (*stops, None if stops else about.get("dump_timestamp_us")) if type(time) is int]
+    return max((time for time in times if 0 < time < HIGHEST), default=0)
 
 
-def _add(found: dict[str, _Found], call: Call, folder: str) -> None:
-    each = found.setdefault(call.communicator, _Found(call.ranks))
-    if each.size != call.ranks or each.members.setdefault(call.rank, call.process) != call.process:
+def _add(communicators: dict[str, _CommunicatorCalls], call: Call, folder: str) -> None:
+    communicator = communicators.setdefault(call.communicator, _CommunicatorCalls(call.ranks))
+    if communicator.size != call.ranks or communicator.members.setdefault(call.rank, call.process) != call.process:
         return  # a hash that two communicators share: the first counts
-    each.places.add((folder, call.process))
+    communicator.places.add((folder, call.process))
     kind = Kind(call.collective, call.size, call.ranks)
-    of_rank = each.calls.setdefault(kind, {}).setdefault(call.rank, {})
+    of_rank = communicator.calls.setdefault(kind, {}).setdefault(call.rank, {})
     if call.number in of_rank:
-        each.repeated.add((kind, call.number))
+        communicator.repeated.add((kind, call.number))
     of_rank[call.number] = (call.microseconds, call.end)
 
 
-def _jobs(found: Mapping[str, _Found]) -> list[Job]:
+def _jobs(communicators: Mapping[str, _CommunicatorCalls]) -> list[Job]:
     """Put communicators that share a process into one job."""
     groups: list[tuple[set[tuple[str, Process]], list[str]]] = []
-    for name, each in found.items():
-        processes = set(each.places)
+    for name, communicator in communicators.items():
+        processes = set(communicator.places)
         names = [name]
         for group in [group for group in groups if group[0] & processes]:
             groups.remove(group)
@@ -179,17 +179,23 @@ def _jobs(found: Mapping[str, _Found]) -> list[Job]:
             names = group[1] + names
         groups.append((processes, names))
     jobs = [
-        (os.path.commonpath([folder for folder, _ in places]), [_communicator(name, found[name]) for name in names])
+        (
+            os.path.commonpath([folder for folder, _ in places]),
+            [_communicator(name, communicators[name]) for name in names],
+        )
         for places, names in groups
     ]
-    return [Job(name, each) for name, (_, each) in zip(_names([folder for folder, _ in jobs]), jobs, strict=True)]
+    return [
+        Job(name, communicators)
+        for name, (_, communicators) in zip(_names([folder for folder, _ in jobs]), jobs, strict=True)
+    ]
 
 
-def _communicator(name: str, each: _Found) -> Communicator:
-    for kind, number in each.repeated:
-        for of_rank in each.calls[kind].values():
+def _communicator(name: str, calls: _CommunicatorCalls) -> Communicator:
+    for kind, number in calls.repeated:
+        for of_rank in calls.calls[kind].values():
             of_rank.pop(number, None)
-    return Communicator(name, each.size, each.members, each.calls)
+    return Communicator(name, calls.size, calls.members, calls.calls)
 
 
 def _names(folders: Iterable[str]) -> list[str]:

@@ -5,48 +5,48 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nodetune.foundation import text
-from nodetune.jobs.late_ranks.model import LatePart, RankOfJob
-from nodetune.jobs.late_ranks.ras_judge import RasFinding
+from nodetune.jobs.late_ranks.model import LatePart, RasRank
+from nodetune.jobs.late_ranks.ras_status import RasFinding
 
 MAX_RANKS = 16
 
 
-def part(each: LatePart) -> str:
+def part(late_part: LatePart) -> str:
     """Name a part: `gpu003` with all its ranks, or a rank there."""
-    if each.is_host:
-        return f"{each.host}, {len(each.ranks)} of its {each.of} ranks"
-    return f"{each.host}, local rank {each.local[0]} of {each.of}"
+    if late_part.is_host:
+        return f"{late_part.host}, {len(late_part.ranks)} of its {late_part.of} ranks"
+    return f"{late_part.host}, local rank {late_part.local[0]} of {late_part.of}"
 
 
-def evidence(each: LatePart) -> str:
+def evidence(late_part: LatePart) -> str:
     """Say how late it is, and in which collectives."""
-    seen, kind = each.seen, each.seen.kind
-    ranks = text.names([str(rank) for rank in each.ranks])
+    lateness, kind = late_part.lateness, late_part.lateness.kind
+    ranks = text.names([str(rank) for rank in late_part.ranks])
     return (
-        f"job {each.job}, rank {ranks} of {each.world}: the middle rank waits {_span(seen.wait)} for it in the median, "
-        f"{100 * seen.share:.2g} % of the time from one {kind.collective} of {text.size(kind.size)} to the next; "
-        f"the last in {100 * seen.last:.0f} % of {seen.calls}"
+        f"job {late_part.job}, rank {ranks} of {late_part.world}: the middle rank waits {_span(lateness.wait)} for it in the median, "
+        f"{100 * lateness.share:.2g} % of the time from one {kind.collective} of {text.size(kind.size)} to the next; "
+        f"the last in {100 * lateness.last:.0f} % of {lateness.calls}"
     )
 
 
-def finding(each: RasFinding) -> str:
+def finding(ras_finding: RasFinding) -> str:
     """Say which ranks of a running job are concerned, and why."""
-    of = f" of {each.size}" if each.size else ""
-    return f"communicator {each.communicator.split()[0]}: {ranks(each.ranks, of)}: {each.why}"
+    of = f" of {ras_finding.size}" if ras_finding.size else ""
+    return f"communicator {ras_finding.communicator.split()[0]}: {ranks(ras_finding.ranks, of)}: {ras_finding.why}"
 
 
-def ranks(found: Sequence[RankOfJob], of: str = "") -> str:
+def ranks(ras_ranks: Sequence[RasRank], of: str = "") -> str:
     """Name ranks with host, GPU and process."""
-    named = ", ".join(_rank(each, of) for each in found[:MAX_RANKS])
-    return named + (f" and {len(found) - MAX_RANKS} more" if len(found) > MAX_RANKS else "")
+    named = ", ".join(_rank(rank, of) for rank in ras_ranks[:MAX_RANKS])
+    return named + (f" and {len(ras_ranks) - MAX_RANKS} more" if len(ras_ranks) > MAX_RANKS else "")
 
 
-def _rank(each: RankOfJob, of: str) -> str:
-    name = f"rank {each.rank}{of}"
+def _rank(rank: RasRank, of: str) -> str:
+    name = f"rank {rank.rank}{of}"
     where = [
-        each.host,
-        f"GPU {each.gpu}" if each.gpu else "",
-        f"process {each.pid}" if each.pid else "",
+        rank.host,
+        f"GPU {rank.gpu}" if rank.gpu else "",
+        f"process {rank.pid}" if rank.pid else "",
     ]
     known = " ".join(part for part in where if part)
     return f"{name} ({known})" if known else name

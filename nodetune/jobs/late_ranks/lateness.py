@@ -20,19 +20,19 @@ MAX_KINDS = 12
 TIMES = "set NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500"
 
 
-def of_communicator(each: Communicator) -> tuple[list[Lateness], list[str]]:
+def of_communicator(communicator: Communicator) -> tuple[list[Lateness], list[str]]:
     """Return how late the ranks are, for each kind of collective, and why kinds were left out."""
-    found: list[Lateness] = []
+    late_ranks: list[Lateness] = []
     reasons: list[str] = []
-    ranked = sorted(each.calls.items(), key=lambda item: -sum(map(len, item[1].values())))
+    ranked = sorted(communicator.calls.items(), key=lambda item: -sum(map(len, item[1].values())))
     for kind, calls in ranked[:MAX_KINDS]:
-        numbers = _matched(calls, _least(each.size))
+        numbers = _matched(calls, _least(communicator.size))
         spacing = _spacing(calls, numbers) if numbers else 0.0
-        if reason := _unjudged(each, calls, numbers, spacing):
+        if reason := _why_not_comparable(communicator, calls, numbers, spacing):
             reasons.append(reason)
         else:
-            found += _compared(each, kind, calls, numbers, spacing)
-    return found, reasons
+            late_ranks += _late_ranks(communicator, kind, calls, numbers, spacing)
+    return late_ranks, reasons
 
 
 def _least(size: int) -> int:
@@ -40,10 +40,10 @@ def _least(size: int) -> int:
     return max(MIN_RANKS, -(-3 * size // 4))
 
 
-def _unjudged(each: Communicator, calls: Calls, numbers: Sequence[int], spacing: float) -> str:
+def _why_not_comparable(communicator: Communicator, calls: Calls, numbers: Sequence[int], spacing: float) -> str:
     """Return why the ranks cannot be compared; empty: they can."""
-    size = each.size
-    if len(set(each.members.values())) < len(each.members):
+    size = communicator.size
+    if len(set(communicator.members.values())) < len(communicator.members):
         return "processes that drive several GPUs: the Inspector does not name the GPU"
     if size < MIN_RANKS:
         return f"communicators of fewer than {MIN_RANKS} ranks: no rank is the usual one"
@@ -60,8 +60,8 @@ def _matched(calls: Calls, least: int) -> list[int]:
     for of_rank in calls.values():
         for number in of_rank:
             counts[number] = counts.get(number, 0) + 1
-    found = sorted(number for number, count in counts.items() if count >= least)
-    return found[:: -(-len(found) // MAX_CALLS)] if found else []
+    numbers = sorted(number for number, count in counts.items() if count >= least)
+    return numbers[:: -(-len(numbers) // MAX_CALLS)] if numbers else []
 
 
 def _spacing(calls: Calls, numbers: Sequence[int]) -> float:
@@ -72,8 +72,8 @@ def _spacing(calls: Calls, numbers: Sequence[int]) -> float:
     if len({end for _, end in ends}) < LATENESS_BLOCKS:
         return 0.0
     parts = [part for part in _blocks(ends) if len(part) > 1]
-    each = [(part[-1][1] - part[0][1]) / (at[part[-1][0]] - at[part[0][0]]) for part in parts]
-    return max(0.0, median(each)) if each else 0.0
+    spacings = [(part[-1][1] - part[0][1]) / (at[part[-1][0]] - at[part[0][0]]) for part in parts]
+    return max(0.0, median(spacings)) if spacings else 0.0
 
 
 def _blocks(values: Sequence[tuple[int, int]]) -> list[Sequence[tuple[int, int]]]:
@@ -83,7 +83,9 @@ def _blocks(values: Sequence[tuple[int, int]]) -> list[Sequence[tuple[int, int]]
     ]
 
 
-def _compared(each: Communicator, kind: Kind, calls: Calls, numbers: Sequence[int], spacing: float) -> list[Lateness]:
+def _late_ranks(
+    communicator: Communicator, kind: Kind, calls: Calls, numbers: Sequence[int], spacing: float
+) -> list[Lateness]:
     late: Mapping[int, list[list[float]]] = {rank: [[] for _ in range(LATENESS_BLOCKS)] for rank in calls}
     last = dict.fromkeys(calls, 0)
     for place, number in enumerate(numbers):
@@ -103,5 +105,9 @@ def _compared(each: Communicator, kind: Kind, calls: Calls, numbers: Sequence[in
         wait = median(every)
         parts = tuple(median(block) / spacing for block in blocks if block)
         share = last[rank] / len(every)
-        rows.append(Lateness(each.id, rank, each.members[rank], kind, len(every), share, wait, wait / spacing, parts))
+        rows.append(
+            Lateness(
+                communicator.id, rank, communicator.members[rank], kind, len(every), share, wait, wait / spacing, parts
+            )
+        )
     return rows

@@ -1,4 +1,4 @@
-"""The timed collectives of jobs, and what was concluded: frozen values."""
+"""The timed collectives of jobs, and the late ranks with their causes: frozen values."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class Job:
     @property
     def positions(self) -> dict[Process, Position]:
         """Where each process is in its communicators, the largest first; FIRST if it is rank 0 of all of them."""
-        found: dict[Process, set[tuple[int, int]]] = {}
-        for each in self.communicators:
-            for rank, process in each.members.items():
-                found.setdefault(process, set()).add((each.size, rank))
-        return {process: _position(places) for process, places in found.items()}
+        places: dict[Process, set[tuple[int, int]]] = {}
+        for communicator in self.communicators:
+            for rank, process in communicator.members.items():
+                places.setdefault(process, set()).add((communicator.size, rank))
+        return {process: _position(of_process) for process, of_process in places.items()}
 
 
 def _position(places: Iterable[tuple[int, int]]) -> Position:
@@ -103,7 +103,7 @@ class LatePart:
     """Which of the job's processes on this host, in order of their ranks."""
     of: int
     """Processes of the job on this host."""
-    seen: Lateness
+    lateness: Lateness
 
     @property
     def unit(self) -> tuple[str, tuple[int, ...]]:
@@ -117,7 +117,7 @@ class LatePart:
 
 
 @dataclass(frozen=True)
-class Conclusion:
+class LateCause:
     """A late part in the jobs that show it, and its cause."""
 
     cause: str
@@ -126,28 +126,28 @@ class Conclusion:
 
 
 @dataclass(frozen=True)
-class JudgedJob:
-    """A job: how many ranks could be compared, what could not be decided, and why collectives were not judged."""
+class ComparedJob:
+    """A job: how many ranks were compared, what is undecided, and why others were not compared."""
 
     name: str
     hosts: tuple[str, ...]
     ranks: int
-    judged: int
+    compared: int
     undecided: tuple[str, ...] = ()
-    unjudged: tuple[str, ...] = ()
+    not_compared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class SlowRanks:
     """The result of all jobs."""
 
-    jobs: tuple[JudgedJob, ...]
-    conclusions: tuple[Conclusion, ...]
+    jobs: tuple[ComparedJob, ...]
+    causes: tuple[LateCause, ...]
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class RankOfJob:
+class RasRank:
     """A rank as RAS shows it. `counts`: collectives launched, by name; `lost`: why it gave no data, or empty."""
 
     rank: int

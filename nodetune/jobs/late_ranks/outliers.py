@@ -21,10 +21,10 @@ from nodetune.statistics.distributions import binomial_tail, student_tail
 
 def late(rows: Sequence[Lateness], tests: int, largest: float = thresholds.MAX_OUTLIER_SHARE) -> list[Lateness]:
     """Return those that are late, the latest first: at most the share `largest` of the rows."""
-    ranked = sorted(rows, key=lambda each: -each.share)
+    ranked = sorted(rows, key=lambda row: -row.share)
     for count in range(int(largest * len(ranked)), 0, -1):
         suspects, others = ranked[:count], ranked[count:]
-        if all(_is_late(each, others, tests) for each in suspects):
+        if all(_is_late(row, others, tests) for row in suspects):
             return suspects
     return []
 
@@ -36,24 +36,24 @@ def tests(rows: Sequence[Lateness]) -> int:
 
 def comparable(rows: Sequence[Lateness]) -> bool:
     """Return whether there are enough rows for one to be late."""
-    return len(rows) - 1 - len({each.communicator for each in rows}) >= thresholds.MIN_RANK_FREEDOM
+    return len(rows) - 1 - len({row.communicator for row in rows}) >= thresholds.MIN_RANK_FREEDOM
 
 
-def _is_late(each: Lateness, others: Sequence[Lateness], tests: int) -> bool:
+def _is_late(row: Lateness, others: Sequence[Lateness], tests: int) -> bool:
     freedom = len(others) - len({other.communicator for other in others})
-    if each.share < thresholds.MIN_LATENESS or freedom < thresholds.MIN_RANK_FREEDOM:
+    if row.share < thresholds.MIN_LATENESS or freedom < thresholds.MIN_RANK_FREEDOM:
         return False
     shares = [other.share for other in others]
     spread = max(thresholds.MIN_RANK_SPREAD, stdev(shares)) * math.sqrt(1 + 1 / len(others))
-    distance = (each.share - fmean(shares)) / spread
+    distance = (row.share - fmean(shares)) / spread
     return (
         tests * student_tail(distance, freedom) <= thresholds.LATE_RANK_CHANCE
-        and tests * _by_blocks(each.blocks) <= thresholds.LATE_RANK_CHANCE
+        and tests * _by_blocks(row.blocks) <= thresholds.LATE_RANK_CHANCE
     )
 
 
 def _by_blocks(blocks: Sequence[float]) -> float:
     """Return the chance that a rank like the others is late in this many parts of the run: in each one at most a quarter are."""
     return binomial_tail(
-        sum(each >= thresholds.MIN_LATENESS / 2 for each in blocks), len(blocks), thresholds.MAX_OUTLIER_SHARE
+        sum(block >= thresholds.MIN_LATENESS / 2 for block in blocks), len(blocks), thresholds.MAX_OUTLIER_SHARE
     )

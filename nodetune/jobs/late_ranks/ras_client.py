@@ -26,11 +26,11 @@ LINE, MAX_BYTES = 4096, 64 << 20
 """JSON has 0.6 KB for each rank of each communicator: 1,000 ranks in 100 communicators of all of them."""
 
 
-class NoAnswerError(Exception):
+class RasError(Exception):
     """Why nothing usable came."""
 
 
-class SilentError(NoAnswerError):
+class SilentError(RasError):
     """The process that was reached says nothing."""
 
 
@@ -39,11 +39,11 @@ class Connection:
 
     def __init__(self, host: str, port: int, end: float) -> None:
         self._end, self._step = end, GREETING
-        self._left = b""
+        self._buffer = b""
         try:
             self._socket = socket.create_connection((host, port), CONNECT)
         except (OSError, UnicodeError) as problem:
-            raise NoAnswerError(_words(problem)) from None
+            raise RasError(_words(problem)) from None
 
     def close(self) -> None:
         self._socket.close()
@@ -51,23 +51,23 @@ class Connection:
     def command(self, words: str) -> str:
         """Send a line and return the line that comes back."""
         self._send(words)
-        while b"\n" not in self._left:
-            if len(self._left) > LINE or not (got := self._received()):
-                raise NoAnswerError("what answers is not NCCL's RAS service")
-            self._left += got
+        while b"\n" not in self._buffer:
+            if len(self._buffer) > LINE or not (got := self._received()):
+                raise RasError("what answers is not NCCL's RAS service")
+            self._buffer += got
         self._step = STEP
-        line, _, self._left = self._left.partition(b"\n")
+        line, _, self._buffer = self._buffer.partition(b"\n")
         return line.decode("utf-8", "replace").strip()
 
     def all_of(self, words: str) -> str:
         """Send a line and return everything until the other side closes."""
         self._send(words)
-        parts, size = [self._left], len(self._left)
+        parts, size = [self._buffer], len(self._buffer)
         while got := self._received():
             parts.append(got)
             size += len(got)
             if size > MAX_BYTES:
-                raise NoAnswerError(f"the answer is larger than {text.size(MAX_BYTES)}")
+                raise RasError(f"the answer is larger than {text.size(MAX_BYTES)}")
         return b"".join(parts).decode("utf-8", "replace")
 
     def _send(self, words: str) -> None:
@@ -75,7 +75,7 @@ class Connection:
         try:
             self._socket.sendall(words.encode() + b"\n")
         except OSError as problem:
-            raise NoAnswerError(_words(problem)) from None
+            raise RasError(_words(problem)) from None
 
     def _received(self) -> bytes:
         self._bound()
@@ -84,14 +84,14 @@ class Connection:
         except TimeoutError:
             raise SilentError("no answer in time") from None
         except OSError as problem:
-            raise NoAnswerError(_words(problem)) from None
+            raise RasError(_words(problem)) from None
 
     def _bound(self) -> None:
         """Bound the next step by what is left of the time. Raise NoAnswerError."""
-        left = self._end - time.monotonic()
-        if left <= 0:
-            raise NoAnswerError(f"no complete answer within {MAX_SECONDS:g} s")
-        self._socket.settimeout(min(left, self._step))
+        remaining = self._end - time.monotonic()
+        if remaining <= 0:
+            raise RasError(f"no complete answer within {MAX_SECONDS:g} s")
+        self._socket.settimeout(min(remaining, self._step))
 
 
 def ask(host: str, port: int) -> str:
@@ -104,11 +104,11 @@ def ask(host: str, port: int) -> str:
             except SilentError:
                 continue
             if not greeting.upper().startswith("SERVER PROTOCOL "):
-                raise NoAnswerError("what answers is not NCCL's RAS service")
+                raise RasError("what answers is not NCCL's RAS service")
             connection.command(f"TIMEOUT {COLLECT}")
             connection.command("SET FORMAT json")  # an error: NCCL before 2.28.7, which continues in text
             return connection.all_of("VERBOSE STATUS")
-    raise NoAnswerError("it accepts connections and says nothing: the processes that listen there are stopped")
+    raise RasError("it accepts connections and says nothing: the processes that listen there are stopped")
 
 
 def _words(problem: Exception) -> str:

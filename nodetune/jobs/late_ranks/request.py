@@ -37,8 +37,8 @@ class SlowRequest:
 
 def address(typed: str) -> tuple[str, int]:
     """Return host and port of HOST, HOST:PORT or [IPv6]:PORT. Raise RequestError."""
-    found = ADDRESS.fullmatch(typed)
-    port = int(found[3] or PORT) if found else 0
-    if not found or not 0 < port < 65536:
+    match = ADDRESS.fullmatch(typed)
+    port = int(match[3] or PORT) if match else 0
+    if not match or not 0 < port < 65536:
         raise RequestError(f"--ras {text.plain(typed)} is not HOST, HOST:PORT or [IPv6]:PORT")
-    return found[1] or found[2], port
+    return match[1] or match[2], port

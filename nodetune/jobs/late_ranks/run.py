@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from nodetune.foundation import UserError, text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
-from nodetune.jobs.late_ranks import inspector, judge, ras_answer, ras_client, ras_judge
+from nodetune.jobs.late_ranks import analysis, inspector, ras_client, ras_response, ras_status
 from nodetune.jobs.late_ranks.model import PROGRAM, SlowRanks
-from nodetune.jobs.late_ranks.ras_judge import RasStatus
+from nodetune.jobs.late_ranks.ras_status import RasStatus
 from nodetune.jobs.late_ranks.request import SlowRequest, address
 
 
@@ -23,30 +23,30 @@ def run(request: SlowRequest, sleep: Callable[[float], None] = time.sleep) -> Sl
         jobs, notes = inspector.read(request.inspector)
     except OSError as problem:
         raise UserError(f"{text.plain(request.inspector)}: {(problem.strerror or str(problem)).lower()}") from None
-    return judge.judged(jobs, notes)
+    return analysis.find_late_ranks(jobs, notes)
 
 
-def exit_code(found: SlowRanks | RasStatus) -> int:
+def exit_code(result: SlowRanks | RasStatus) -> int:
     """Return 1 for a late or missing rank, 3 if something could not be judged, else 0: a program's imbalance does not count."""
-    if isinstance(found, RasStatus):
-        return INCOMPLETE if found.problem or found.text else FINDINGS if found.findings else OK
-    if any(each.cause != PROGRAM for each in found.conclusions):
+    if isinstance(result, RasStatus):
+        return INCOMPLETE if result.problem or result.text else FINDINGS if result.findings else OK
+    if any(cause.cause != PROGRAM for cause in result.causes):
         return FINDINGS
-    return INCOMPLETE if any(each.undecided or each.unjudged for each in found.jobs) else OK
+    return INCOMPLETE if any(job.undecided or job.not_compared for job in result.jobs) else OK
 
 
 def _ras(request: SlowRequest, sleep: Callable[[float], None]) -> RasStatus:
     host, port = address(request.ras)
     shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:
-        answer = ras_client.ask(host, port)
-        if ras_answer.is_text(answer):
-            return RasStatus(shown, text=answer)
-        first = ras_answer.read(answer)
+        response = ras_client.ask(host, port)
+        if ras_response.is_text(response):
+            return RasStatus(shown, text=response)
+        first = ras_response.read(response)
         sleep(request.pause)
-        second = ras_answer.read(ras_client.ask(host, port))
-    except ras_client.NoAnswerError as problem:
+        second = ras_response.read(ras_client.ask(host, port))
+    except ras_client.RasError as problem:
         return RasStatus(shown, str(problem))
-    except ras_answer.UnreadableError:
+    except ras_response.UnreadableError:
         return RasStatus(shown, "what answers is not NCCL's RAS service, or its answer was cut")
-    return ras_judge.judged(shown, first, second, request.pause)
+    return ras_status.compare(shown, first, second, request.pause)

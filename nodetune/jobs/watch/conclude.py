@@ -48,19 +48,19 @@ OF_JOBS = tuple(each.id for each in faults.of_source(SOURCE) if each.who == USER
 
 def concluded(watched: Iterable[WatchedHost], taken: Mapping[str, float | None], now: int) -> Examined:
     """Return what a watch concludes. `taken`: host → Unix time of its watch (without one: `now`)."""
-    found = Examined()
+    examined = Examined()
     for host in watched:
         at = int(taken.get(host.host) or now)
-        found = found + unreached([(host.host, host.state, host.message, at)], __version__)
+        examined = examined + unreached([(host.host, host.state, host.message, at)], __version__)
         if host.state == "ok":
-            every = tuple(one for gpu in host.gpus for one in _conclusions(host, gpu, at))
-            looked = Examination(SOURCE, host.host, at, __version__, tuple(_judged(host)), dict(_unjudged(host)))
-            found = found + Examined(every, (looked,))
-    return found
+            conclusions = tuple(conclusion for gpu in host.gpus for conclusion in _conclusions(host, gpu, at))
+            examination = Examination(SOURCE, host.host, at, __version__, tuple(_judged(host)), dict(_unjudged(host)))
+            examined = examined + Examined(conclusions, (examination,))
+    return examined
 
 
 def _conclusions(host: WatchedHost, gpu: WatchedGpu, at: int) -> Iterator[Conclusion]:
-    fault = FAULTS.get(gpu.judged.verdict)
+    fault = FAULTS.get(gpu.diagnosis.verdict)
     if fault is None:
         return
     row, name = faults.row(fault), text.plain(gpu.gpu.name)
@@ -70,12 +70,12 @@ def _conclusions(host: WatchedHost, gpu: WatchedGpu, at: int) -> Iterator[Conclu
         SOURCE,
         (host.host,),
         row.severity,
-        f"{name}: {TITLES[gpu.judged.verdict]}" + (f", {jobs}" if jobs else ""),
+        f"{name}: {TITLES[gpu.diagnosis.verdict]}" + (f", {jobs}" if jobs else ""),
         at,
         Device(name, kind="gpu"),
         sure=MEASURED,
-        observed=gpu.judged.verdict,
-        evidence=tuple(text.plain(line, 400) for line in (*gpu.judged.evidence, *gpu.judged.late)),
+        observed=gpu.diagnosis.verdict,
+        evidence=tuple(text.plain(line, 400) for line in (*gpu.diagnosis.evidence, *gpu.diagnosis.late)),
         who=row.who,
         next=Next("watch", (), (host.host,)),
         job=jobs,
@@ -84,16 +84,18 @@ def _conclusions(host: WatchedHost, gpu: WatchedGpu, at: int) -> Iterator[Conclu
 
 def _judged(host: WatchedHost) -> Iterator[Judged]:
     """Yield what was judged: of GPUs that work or wait whether a job uses them, and of those that work what holds them back."""
-    seen = frozenset(text.plain(gpu.gpu.name) for gpu in host.gpus if gpu.judged.verdict != UNKNOWN)
-    loaded = frozenset(text.plain(gpu.gpu.name) for gpu in host.gpus if gpu.judged.verdict in (*WORKING, POWER, HEAT))
+    known = frozenset(text.plain(gpu.gpu.name) for gpu in host.gpus if gpu.diagnosis.verdict != UNKNOWN)
+    loaded = frozenset(
+        text.plain(gpu.gpu.name) for gpu in host.gpus if gpu.diagnosis.verdict in (*WORKING, POWER, HEAT)
+    )
     for fault in FAULTS.values():
-        yield Judged(fault, only=seen if fault in OF_JOBS else loaded)
+        yield Judged(fault, only=known if fault in OF_JOBS else loaded)
 
 
 def _unjudged(host: WatchedHost) -> Iterator[tuple[str, str]]:
     reasons = [
         *host.unread.values(),
-        *(one for gpu in host.gpus if gpu.judged.verdict == UNKNOWN for one in gpu.judged.evidence),
+        *(line for gpu in host.gpus if gpu.diagnosis.verdict == UNKNOWN for line in gpu.diagnosis.evidence),
     ]
     if reasons:
         yield "gpu-idle", text.plain(reasons[0], 200)

@@ -26,37 +26,37 @@ class JobUse:
     @property
     def wasted(self) -> int:
         """The number of its GPUs that it does not use well."""
-        return sum(each.judged.wasted for _, each in self.gpus)
+        return sum(gpu.diagnosis.wasted for _, gpu in self.gpus)
 
 
 def document(watched: Sequence[WatchedHost]) -> dict[str, Any]:
     """Return the document of a watch."""
-    verdicts = Counter(gpu.judged.verdict for host in watched for gpu in host.gpus)
+    verdicts = Counter(gpu.diagnosis.verdict for host in watched for gpu in host.gpus)
     verdicts[UNKNOWN] += sum(len(host.unread) for host in watched)
-    told = head(WATCH_SCHEMA)
+    base = head(WATCH_SCHEMA)
     return {
-        **told,
-        "hosts": [_host(each) for each in watched],
-        "jobs": [_job(each) for each in jobs(watched)],
+        **base,
+        "hosts": [_host(host) for host in watched],
+        "jobs": [_job(use) for use in jobs(watched)],
         "summary": {
             "hosts": len(watched),
-            "reached": sum(each.state == "ok" for each in watched),
+            "reached": sum(host.state == "ok" for host in watched),
             "gpus": verdicts.total(),
             "verdicts": {name: verdicts[name] for name in TITLES},
         },
-        **conclusion_json.members(concluded(watched, {}, told["time"])),
+        **conclusion_json.members(concluded(watched, {}, base["time"])),
     }
 
 
 def jobs(watched: Iterable[WatchedHost]) -> list[JobUse]:
     """Return the jobs with their GPUs, those first that waste most. A Slurm job is one on all hosts, others are one a host."""
-    found: dict[tuple[str, Job], list[tuple[str, WatchedGpu]]] = {}
+    by_job: dict[tuple[str, Job], list[tuple[str, WatchedGpu]]] = {}
     for host in watched:
         for gpu in host.gpus:
             for job in gpu.jobs:
-                found.setdefault(("" if job.kind == "slurm" else host.host, job), []).append((host.host, gpu))
-    uses = [JobUse(job, tuple(gpus)) for (_, job), gpus in found.items()]
-    return sorted(uses, key=lambda each: (-each.wasted, each.job.kind, each.job.id))
+                by_job.setdefault(("" if job.kind == "slurm" else host.host, job), []).append((host.host, gpu))
+    uses = [JobUse(job, tuple(gpus)) for (_, job), gpus in by_job.items()]
+    return sorted(uses, key=lambda use: (-use.wasted, use.job.kind, use.job.id))
 
 
 def _host(host: WatchedHost) -> dict[str, Any]:
@@ -65,26 +65,26 @@ def _host(host: WatchedHost) -> dict[str, Any]:
         "state": host.state,
         "message": host.message,
         "seconds": host.seconds,
-        "gpus": [_gpu(each) for each in host.gpus],
+        "gpus": [_gpu(gpu) for gpu in host.gpus],
         "unread": dict(host.unread),
         "load": dict(host.load),
     }
 
 
-def _gpu(each: WatchedGpu) -> dict[str, Any]:
+def _gpu(watched_gpu: WatchedGpu) -> dict[str, Any]:
     return {
-        "gpu": each.gpu.name,
-        "model": each.gpu.model,
-        "verdict": each.judged.verdict,
-        "rule": each.judged.rule,
-        "evidence": list(each.judged.evidence),
-        "late": list(each.judged.late),
-        "jobs": [_named(job) for job in each.jobs],
-        "gpm": dict(each.gpu.gpm) or None,
-        "no_gpm": each.gpu.no_gpm,
-        "held": dict(each.gpu.held),
-        "figures": {name: value for name, value in each.gpu.seen.items() if name not in NOT_FIGURES},
-        "processes": [_process(process) for process in each.processes],
+        "gpu": watched_gpu.gpu.name,
+        "model": watched_gpu.gpu.model,
+        "verdict": watched_gpu.diagnosis.verdict,
+        "rule": watched_gpu.diagnosis.rule,
+        "evidence": list(watched_gpu.diagnosis.evidence),
+        "late": list(watched_gpu.diagnosis.late),
+        "jobs": [_named(job) for job in watched_gpu.jobs],
+        "gpm": dict(watched_gpu.gpu.gpm) or None,
+        "no_gpm": watched_gpu.gpu.no_gpm,
+        "held": dict(watched_gpu.gpu.throttling),
+        "figures": {name: value for name, value in watched_gpu.gpu.counters.items() if name not in NOT_FIGURES},
+        "processes": [_process(process) for process in watched_gpu.processes],
     }
 
 
@@ -93,10 +93,10 @@ def _process(process: Process) -> dict[str, Any]:
         "pid": process.pid,
         "name": process.name,
         "user": process.user,
-        "on_gpu": process.pid == process.above,
+        "on_gpu": process.pid == process.gpu_pid,
         "cores": process.cores,
         "read": process.read,
-        "doing": dict(process.doing),
+        "doing": dict(process.activity),
         "ended": process.ended,
     }
 
@@ -108,6 +108,6 @@ def _named(job: Job) -> dict[str, Any]:
 def _job(use: JobUse) -> dict[str, Any]:
     return {
         **_named(use.job),
-        "gpus": [{"host": host, "gpu": gpu.gpu.name, "verdict": gpu.judged.verdict} for host, gpu in use.gpus],
+        "gpus": [{"host": host, "gpu": gpu.gpu.name, "verdict": gpu.diagnosis.verdict} for host, gpu in use.gpus],
         "wasted": use.wasted,
     }

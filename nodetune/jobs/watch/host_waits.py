@@ -14,7 +14,7 @@ FULL_CORE = 0.85
 IN_GAPS = 0.7
 """Share of the time without a kernel in which the process is on a CPU: while one runs, a thread may only spin for its end."""
 WAITING = 0.3
-"""Share of the looks in which a first thread waits for a file or the network. Recorded: 0.92 to 1."""
+"""Share of the samples in which a first thread waits for a file or the network. Recorded: 0.92 to 1."""
 MOSTLY = 0.5
 QUIET_CORES = 0.1
 """Cores below which a job does nothing, if the GPU does nothing."""
@@ -38,8 +38,8 @@ class Cause(NamedTuple):
 
 def cause(processes: Sequence[Process], works: float) -> Cause:
     """Return why a GPU has no work for a part of the time. `works`: the share of the time with a kernel running."""
-    mains = [each for each in processes if each.pid == each.above]
-    helpers = [each for each in processes if each.pid != each.above]
+    mains = [process for process in processes if process.pid == process.gpu_pid]
+    helpers = [process for process in processes if process.pid != process.gpu_pid]
     return (
         _file(mains, WAITING, "its first thread", 1)
         or _remote(mains, works)
@@ -53,62 +53,64 @@ def cause(processes: Sequence[Process], works: float) -> Cause:
 
 def _file(processes: Sequence[Process], least: float, who: str, of: int) -> Cause | None:
     """Return the verdict if processes wait for files."""
-    found = [each for each in processes if each.share("storage") >= least]
-    if not found:
+    waiting = [process for process in processes if process.share("storage") >= least]
+    if not waiting:
         return None
-    worst = max(found, key=lambda each: each.share("storage"))
+    worst = max(waiting, key=lambda process: process.share("storage"))
     kind = worst.most("storage")
     where = f" ({text.plain(kind, 40)})" if kind else ""
-    count = f"{len(found)} of {of} {who}" if of > 1 else who
-    waits = f"{count} {'wait' if len(found) > 1 else 'waits'} for files{where} {percent(worst.share('storage'))} of the time"
-    rate = f"{sum(each.read for each in found):.1f} MB/s are read"
+    count = f"{len(waiting)} of {of} {who}" if of > 1 else who
+    waits = f"{count} {'wait' if len(waiting) > 1 else 'waits'} for files{where} {percent(worst.share('storage'))} of the time"
+    rate = f"{sum(process.read for process in waiting):.1f} MB/s are read"
     verdict = NETWORK if NETWORK_FILES.match(kind) else DISK
     return Cause(verdict, "files", (waits, rate))
 
 
 def _remote(mains: Sequence[Process], works: float) -> Cause | None:
     """Return the verdict if a first thread waits for data from another host. One that never gets any may be a server."""
-    for each in mains:
-        if each.share("network") >= WAITING and works > 0.005:
-            where = text.plain(each.most("network"), 60)
-            told = f"its first thread waits for data from {where} {percent(each.share('network'))} of the time"
-            return Cause(NETWORK, "socket", (told,))
+    for process in mains:
+        if process.share("network") >= WAITING and works > 0.005:
+            where = text.plain(process.most("network"), 60)
+            evidence = f"its first thread waits for data from {where} {percent(process.share('network'))} of the time"
+            return Cause(NETWORK, "socket", (evidence,))
     return None
 
 
 def _limited(mains: Sequence[Process]) -> Cause | None:
     """Return the verdict if a process is kept from running."""
-    for each in mains:
-        if each.throttled >= STOPPED:
-            told = f"the CPU limit of its cgroup stopped it in {percent(each.throttled)} of the periods"
-            return Cause(CPU, "cpu-limit", (told, _cores(each)))
-        if each.delay >= NO_CPU and each.cores + each.delay >= FULL_CORE:
-            told = f"its first thread was ready and had no CPU {percent(each.delay)} of the time"
-            return Cause(CPU, "cpu-shared", (told, _cores(each)))
+    for process in mains:
+        if process.throttled >= STOPPED:
+            evidence = f"the CPU limit of its cgroup stopped it in {percent(process.throttled)} of the periods"
+            return Cause(CPU, "cpu-limit", (evidence, _cores(process)))
+        if process.delay >= NO_CPU and process.cores + process.delay >= FULL_CORE:
+            evidence = f"its first thread was ready and had no CPU {percent(process.delay)} of the time"
+            return Cause(CPU, "cpu-shared", (evidence, _cores(process)))
     return None
 
 
 def _own(mains: Sequence[Process], works: float) -> Cause | None:
     """Return the verdict if a process computes itself between its kernels."""
-    for each in mains:
-        if each.cores >= max(FULL_CORE, works + IN_GAPS * (1 - works)) and each.share("run") >= MOSTLY:
-            return Cause(CPU, OWN_CPU, (_cores(each), "it launches kernels too slowly, or computes between them"))
+    for process in mains:
+        if process.cores >= max(FULL_CORE, works + IN_GAPS * (1 - works)) and process.share("run") >= MOSTLY:
+            return Cause(CPU, OWN_CPU, (_cores(process), "it launches kernels too slowly, or computes between them"))
     return None
 
 
 def _helpers(mains: Sequence[Process], helpers: Sequence[Process]) -> Cause | None:
     """Return the verdict if a process waits for those that it started, and these wait or compute."""
     # a worker passes its batches by a pipe or, as PyTorch's loader does, by a socket of this host
-    if not any(sum(map(each.share, ("wait", "sleep", "local"))) >= MOSTLY for each in mains):
+    if not any(sum(map(process.share, ("wait", "sleep", "local"))) >= MOSTLY for process in mains):
         return None
-    found = _file(helpers, MOSTLY, "processes that it started", len(helpers))
-    if found:
-        return found
-    for each in helpers:
-        if each.share("network") >= MOSTLY:
-            told = f"process {each.pid} that it started waits for data from {text.plain(each.most('network'), 60)}"
-            return Cause(NETWORK, "socket-loader", (told,))
-    full = [each for each in helpers if each.cores >= FULL_CORE]
+    file_wait = _file(helpers, MOSTLY, "processes that it started", len(helpers))
+    if file_wait:
+        return file_wait
+    for process in helpers:
+        if process.share("network") >= MOSTLY:
+            evidence = (
+                f"process {process.pid} that it started waits for data from {text.plain(process.most('network'), 60)}"
+            )
+            return Cause(NETWORK, "socket-loader", (evidence,))
+    full = [process for process in helpers if process.cores >= FULL_CORE]
     if not full:
         return None
     what = f"{len(full)} of {len(helpers)} processes that it started {'uses' if len(full) == 1 else 'use'} a whole core"
@@ -118,30 +120,34 @@ def _helpers(mains: Sequence[Process], helpers: Sequence[Process]) -> Cause | No
 
 def _paused(mains: Sequence[Process], works: float) -> Cause | None:
     """Return the verdict if a first thread sleeps for as long as the GPU has no work."""
-    for each in mains:
-        if each.share("sleep") >= max(MOSTLY, IN_GAPS * (1 - works)):
-            told = f"its first thread sleeps {percent(each.share('sleep'))} of the time: a pause of its program, or polling"
-            return Cause(PAUSED, "sleep", (told,))
+    for process in mains:
+        if process.share("sleep") >= max(MOSTLY, IN_GAPS * (1 - works)):
+            evidence = f"its first thread sleeps {percent(process.share('sleep'))} of the time: a pause of its program, or polling"
+            return Cause(PAUSED, "sleep", (evidence,))
     return None
 
 
 def _unexplained(processes: Sequence[Process]) -> Cause:
     """Return what is known where no rule applies."""
-    if not any(each.doing for each in processes):
+    if not any(process.activity for process in processes):
         return Cause(UNKNOWN, "process-hidden", ("its processes are not visible from here",))
-    share = max(each.share("local") for each in processes)
+    share = max(process.share("local") for process in processes)
     if share >= MOSTLY:
-        told = f"a first thread waits for another program of this host, by a socket, {percent(share)} of the time"
-        return Cause(UNKNOWN, "local", (told,))
-    cores = sum(each.cores for each in processes)
-    told = f"its processes use {cores:.2f} cores, and nothing that this host counts explains the wait"
-    return Cause(UNKNOWN, "not-seen", (told,))
+        evidence = f"a first thread waits for another program of this host, by a socket, {percent(share)} of the time"
+        return Cause(UNKNOWN, "local", (evidence,))
+    cores = sum(process.cores for process in processes)
+    evidence = f"its processes use {cores:.2f} cores, and nothing that this host counts explains the wait"
+    return Cause(UNKNOWN, "not-seen", (evidence,))
 
 
 def are_quiet(processes: Sequence[Process], most: float) -> bool:
     """Return whether visible processes use less than `most` cores and do not wait for files."""
-    waits = any(each.share("storage") >= WAITING for each in processes)
-    return any(each.doing for each in processes) and sum(each.cores for each in processes) < most and not waits
+    waits = any(process.share("storage") >= WAITING for process in processes)
+    return (
+        any(process.activity for process in processes)
+        and sum(process.cores for process in processes) < most
+        and not waits
+    )
 
 
 def _cores(process: Process) -> str:

@@ -8,15 +8,15 @@ from typing import Any
 
 from nodetune.api.model import Absent, Each, HostFacts, HostResult, Unread, Value
 from nodetune.foundation import text
-from nodetune.jobs.watch.judge import judge
+from nodetune.jobs.watch.diagnose import diagnose
 from nodetune.jobs.watch.model import (
     FREE,
     LATE,
     TITLES,
     UNKNOWN,
-    Gpu,
+    Diagnosis,
+    GpuUsage,
     Job,
-    Judgement,
     Process,
     WatchedGpu,
     WatchedHost,
@@ -34,19 +34,19 @@ def names(seconds: int) -> set[str]:
     return {GPUS, PROCESSES, HOST, USERS, f"{SECONDS}{seconds}"}
 
 
-def watched(result: HostResult) -> WatchedHost:
+def diagnose_host(result: HostResult) -> WatchedHost:
     """Judge the GPUs of a host by its facts."""
     facts = result.facts
     if result.state != "ok" or facts is None:
         return WatchedHost(result.host, result.state, result.message)
-    found = facts.get(GPUS)
-    if isinstance(found, Absent):
-        return WatchedHost(result.host, "ok", found.reason)
-    if not isinstance(found, Each):
-        return WatchedHost(result.host, "ok", "", unread={"GPUs": _why(found)})
+    fact = facts.get(GPUS)
+    if isinstance(fact, Absent):
+        return WatchedHost(result.host, "ok", fact.reason)
+    if not isinstance(fact, Each):
+        return WatchedHost(result.host, "ok", "", unread={"GPUs": _why(fact)})
     processes = _processes(facts)
-    gpus = [_gpu(name, each.value, processes) for name, each in found.of.items() if isinstance(each, Value)]
-    unread = {name: _why(each) for name, each in found.of.items() if not isinstance(each, Value)}
+    gpus = [_gpu(name, gpu_fact.value, processes) for name, gpu_fact in fact.of.items() if isinstance(gpu_fact, Value)]
+    unread = {name: _why(gpu_fact) for name, gpu_fact in fact.of.items() if not isinstance(gpu_fact, Value)}
     return WatchedHost(result.host, "ok", result.message, _seconds(facts), tuple(gpus), unread, _value(facts, HOST))
 
 
@@ -55,13 +55,13 @@ def _why(fact: object) -> str:
 
 
 def _value(facts: HostFacts, name: str) -> Mapping[str, Any]:
-    found = facts.get(name)
-    return found.value if isinstance(found, Value) else {}
+    fact = facts.get(name)
+    return fact.value if isinstance(fact, Value) else {}
 
 
 def _seconds(facts: HostFacts) -> float:
-    found = [each.value for name, each in facts.facts.items() if name.startswith(SECONDS) and isinstance(each, Value)]
-    return float(found[0]) if found else 0.0
+    seconds = [fact.value for name, fact in facts.facts.items() if name.startswith(SECONDS) and isinstance(fact, Value)]
+    return float(seconds[0]) if seconds else 0.0
 
 
 def _processes(facts: HostFacts) -> list[Process]:
@@ -69,41 +69,43 @@ def _processes(facts: HostFacts) -> list[Process]:
     return [
         Process(
             int(pid),
-            each["name"],
-            "" if each["uid"] is None else str(users.get(str(each["uid"]), each["uid"])),
-            each["above"],
-            each["job"],
-            each["cores"],
-            each["delay"] or 0.0,
-            each["throttled"] or 0.0,
-            each["read"] or 0.0,
-            each["doing"],
-            each["nccl"],
-            each["ended"],
-            tuple(each["gpus"]),
+            process["name"],
+            "" if process["uid"] is None else str(users.get(str(process["uid"]), process["uid"])),
+            process["above"],
+            process["job"],
+            process["cores"],
+            process["delay"] or 0.0,
+            process["throttled"] or 0.0,
+            process["read"] or 0.0,
+            process["doing"],
+            process["nccl"],
+            process["ended"],
+            tuple(process["gpus"]),
         )
-        for pid, each in _value(facts, PROCESSES).items()
+        for pid, process in _value(facts, PROCESSES).items()
         if pid.isdecimal()
     ]
 
 
-def _gpu(name: str, seen: Mapping[str, Any], processes: Sequence[Process]) -> WatchedGpu:
-    gpu = Gpu(name, seen["name"], seen["gpm"] or {}, seen.get("no_gpm", ""), seen, seen["held"])
-    roots = {each.pid for each in processes if name in each.gpus}
-    mine = tuple(each for each in processes if each.above in roots)
-    if not mine and seen["pids"]:
-        judged = Judgement(UNKNOWN, "process-new", ("its processes began during the watch, or are not visible",))
+def _gpu(name: str, counters: Mapping[str, Any], processes: Sequence[Process]) -> WatchedGpu:
+    gpu = GpuUsage(
+        name, counters["name"], counters["gpm"] or {}, counters.get("no_gpm", ""), counters, counters["held"]
+    )
+    roots = {process.pid for process in processes if name in process.gpus}
+    own_processes = tuple(process for process in processes if process.gpu_pid in roots)
+    if not own_processes and counters["pids"]:
+        diagnosis = Diagnosis(UNKNOWN, "process-new", ("its processes began during the watch, or are not visible",))
     else:
-        judged = _ended(mine) or judge(gpu, mine)
-    return WatchedGpu(gpu, mine, tuple(dict.fromkeys(_job(each) for each in mine)), judged)
+        diagnosis = _ended(own_processes) or diagnose(gpu, own_processes)
+    return WatchedGpu(gpu, own_processes, tuple(dict.fromkeys(_job(process) for process in own_processes)), diagnosis)
 
 
-def _ended(mine: Sequence[Process]) -> Judgement | None:
+def _ended(own_processes: Sequence[Process]) -> Diagnosis | None:
     """Return the verdict if a process left the GPU meanwhile: averages over its end describe neither time."""
-    gone = [each.pid for each in mine if each.ended and each.pid == each.above]
-    if not gone:
+    ended = [process.pid for process in own_processes if process.ended and process.pid == process.gpu_pid]
+    if not ended:
         return None
-    return Judgement(UNKNOWN, "process-ended", (f"process {gone[0]} ended during the watch",))
+    return Diagnosis(UNKNOWN, "process-ended", (f"process {ended[0]} ended during the watch",))
 
 
 def _job(process: Process) -> Job:
@@ -115,38 +117,45 @@ def _job(process: Process) -> Job:
 
 def figures(host: WatchedHost) -> dict[str, float]:
     """Return what the history keeps of GPUs with a job: how much each was used, and in how much of the time it was held back."""
-    found = {}
-    for each in host.gpus:
-        if each.judged.verdict != FREE:
+    kept = {}
+    for watched_gpu in host.gpus:
+        if watched_gpu.diagnosis.verdict != FREE:
             used = {
-                **{name: value for name, value in each.gpu.gpm.items() if name in KEPT},
-                **{f"held.{why}": 100 * share for why, share in each.gpu.held.items()},
+                **{name: value for name, value in watched_gpu.gpu.gpm.items() if name in KEPT},
+                **{f"held.{why}": 100 * share for why, share in watched_gpu.gpu.throttling.items()},
             }
-            if "util" in each.gpu.seen:
-                used["util"] = each.gpu.number("util")
-            found.update({f"watch.{name}/{text.plain(each.gpu.name)}": value for name, value in used.items()})
-    return found
+            if "util" in watched_gpu.gpu.counters:
+                used["util"] = watched_gpu.gpu.number("util")
+            kept.update({f"watch.{name}/{text.plain(watched_gpu.gpu.name)}": value for name, value in used.items()})
+    return kept
 
 
 def with_late(hosts: Sequence[WatchedHost]) -> list[WatchedHost]:
     """Name for each GPU that waits for a peer the GPUs of its job that do not: these are late."""
     late: dict[tuple[str, Job], list[str]] = {}
     for host in hosts:
-        for each in host.gpus:
-            if each.judged.rule != LATE:
-                for key in _shared(host, each):
-                    late.setdefault(key, []).append(f"{host.host} {each.gpu.name} ({TITLES[each.judged.verdict]})")
-    return [replace(host, gpus=tuple(_naming(host, each, late) for each in host.gpus)) for host in hosts]
+        for watched_gpu in host.gpus:
+            if watched_gpu.diagnosis.rule != LATE:
+                for key in _job_keys(host, watched_gpu):
+                    late.setdefault(key, []).append(
+                        f"{host.host} {watched_gpu.gpu.name} ({TITLES[watched_gpu.diagnosis.verdict]})"
+                    )
+    return [
+        replace(host, gpus=tuple(_with_late_peers(host, watched_gpu, late) for watched_gpu in host.gpus))
+        for host in hosts
+    ]
 
 
-def _shared(host: WatchedHost, each: WatchedGpu) -> list[tuple[str, Job]]:
+def _job_keys(host: WatchedHost, watched_gpu: WatchedGpu) -> list[tuple[str, Job]]:
     """Return what GPUs of one job have in common: Slurm's number on all hosts, else the owner on one, if it uses NCCL."""
-    found = [("" if job.kind == "slurm" else host.host, job) for job in each.jobs]
-    return [key for key in found if not key[0] or any(process.nccl for process in each.processes)]
+    keys = [("" if job.kind == "slurm" else host.host, job) for job in watched_gpu.jobs]
+    return [key for key in keys if not key[0] or any(process.nccl for process in watched_gpu.processes)]
 
 
-def _naming(host: WatchedHost, each: WatchedGpu, late: Mapping[tuple[str, Job], Sequence[str]]) -> WatchedGpu:
-    if each.judged.rule != LATE:
-        return each
-    found = dict.fromkeys(name for key in _shared(host, each) for name in late.get(key, ()))
-    return replace(each, judged=replace(each.judged, late=tuple(found)[:MAX_LATE]))
+def _with_late_peers(
+    host: WatchedHost, watched_gpu: WatchedGpu, late: Mapping[tuple[str, Job], Sequence[str]]
+) -> WatchedGpu:
+    if watched_gpu.diagnosis.rule != LATE:
+        return watched_gpu
+    names = dict.fromkeys(name for key in _job_keys(host, watched_gpu) for name in late.get(key, ()))
+    return replace(watched_gpu, diagnosis=replace(watched_gpu.diagnosis, late=tuple(names)[:MAX_LATE]))

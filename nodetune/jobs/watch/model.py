@@ -43,15 +43,15 @@ def percent(share: float) -> str:
 
 
 @dataclass(frozen=True)
-class Gpu:
+class GpuUsage:
     """The averages of one GPU (probe/watch_gpu.py); `gpm` is empty where `no_gpm` says why."""
 
     name: str
     model: str
     gpm: Mapping[str, float]
     no_gpm: str
-    seen: Mapping[str, Any]
-    held: Mapping[str, float]
+    counters: Mapping[str, Any]
+    throttling: Mapping[str, float]
 
     def rate(self, kind: str) -> float:
         """Return the rate of a link in its busier direction, in MB/s."""
@@ -59,7 +59,7 @@ class Gpu:
 
     def number(self, name: str) -> float:
         """Return an average that is not of GPM; 0 if unknown."""
-        return float(self.seen.get(name) or 0.0)
+        return float(self.counters.get(name) or 0.0)
 
 
 @dataclass(frozen=True)
@@ -69,25 +69,25 @@ class Process:
     pid: int
     name: str
     user: str
-    above: int
+    gpu_pid: int
     job: Mapping[str, str]
     cores: float
     delay: float
     throttled: float
     read: float
-    doing: Mapping[str, float]
+    activity: Mapping[str, float]
     nccl: bool
     ended: bool
     gpus: tuple[str, ...]
 
     def share(self, kind: str) -> float:
-        """Return the share of the looks in which it did this: run, sleep, wait, local, driver, network, storage."""
-        return sum(share for name, share in self.doing.items() if name.partition(" ")[0] == kind)
+        """Return the share of the samples in which it did this: run, sleep, wait, local, driver, network, storage."""
+        return sum(share for name, share in self.activity.items() if name.partition(" ")[0] == kind)
 
     def most(self, kind: str) -> str:
         """Return the detail of this kind that was seen most: an address, or the type of a file system."""
-        found = {name: share for name, share in self.doing.items() if name.partition(" ")[0] == kind}
-        return max(found, key=lambda name: found[name]).partition(" ")[2] if found else ""
+        shares = {name: share for name, share in self.activity.items() if name.partition(" ")[0] == kind}
+        return max(shares, key=lambda name: shares[name]).partition(" ")[2] if shares else ""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Diagnosis:
     """The verdict about one GPU: the rule that decided, and its evidence. `late`: the GPUs that it waits for."""
 
     verdict: str
@@ -124,10 +124,10 @@ class Judgement:
 class WatchedGpu:
     """One GPU of a host with its job and the verdict."""
 
-    gpu: Gpu
+    gpu: GpuUsage
     processes: tuple[Process, ...]
     jobs: tuple[Job, ...]
-    judged: Judgement
+    diagnosis: Diagnosis
 
 
 @dataclass(frozen=True)
@@ -145,5 +145,5 @@ class WatchedHost:
     @property
     def is_complete(self) -> bool:
         """Whether every GPU was read and judged."""
-        judged = all(each.judged.verdict != UNKNOWN for each in self.gpus)
-        return self.state == "ok" and not self.unread and judged
+        diagnosed = all(gpu.diagnosis.verdict != UNKNOWN for gpu in self.gpus)
+        return self.state == "ok" and not self.unread and diagnosed

@@ -28,23 +28,23 @@ BEFORE_AND_AFTER = 20.0
 
 def run(request: WatchRequest, show: Show) -> list[WatchedHost]:
     """Return the judged GPUs of each host, by name. Raise InventoryError, FactsError, OSError."""
-    found = _saved(request) if request.facts_path else _probed(request, show)
-    judged = hosts.with_late([hosts.watched(each) for each in found])
+    results = _saved(request) if request.facts_path else _probed(request, show)
+    watched = hosts.with_late([hosts.diagnose_host(result) for result in results])
     if request.history:
         from nodetune.history import keeping  # most runs have no history
 
-        taken = {each.host: each.facts.about.get("time") for each in found if each.facts}
-        figures = [(each.host, taken.get(each.host), hosts.figures(each)) for each in judged]
-        keeping.keep(request.history, show, measured=figures, concluded=concluded(judged, taken, int(time.time())))
-    return sorted(judged, key=lambda each: each.host)
+        taken = {result.host: result.facts.about.get("time") for result in results if result.facts}
+        figures = [(host.host, taken.get(host.host), hosts.figures(host)) for host in watched]
+        keeping.keep(request.history, show, measured=figures, concluded=concluded(watched, taken, int(time.time())))
+    return sorted(watched, key=lambda host: host.host)
 
 
 def exit_code(watched: Iterable[WatchedHost]) -> int:
     """Return 3 if a host or GPU could not be judged or there is no GPU, 1 if a job does not use its GPU well, else 0."""
-    found = list(watched)
-    if not all(each.is_complete for each in found) or not any(each.gpus for each in found):
+    watched_hosts = list(watched)
+    if not all(host.is_complete for host in watched_hosts) or not any(host.gpus for host in watched_hosts):
         return INCOMPLETE
-    return FINDINGS if any(gpu.judged.wasted for each in found for gpu in each.gpus) else OK
+    return FINDINGS if any(gpu.diagnosis.wasted for host in watched_hosts for gpu in host.gpus) else OK
 
 
 def _saved(request: WatchRequest) -> list[HostResult]:
@@ -54,8 +54,8 @@ def _saved(request: WatchRequest) -> list[HostResult]:
         return [HostResult((facts := saved.facts()).host, "ok", facts=facts)]
     files, missing = saved.files()
     rules = Rules()
-    read = [rules.read(path, host) for host, path in files.items()]
-    return [*read, *(HostResult(host, "missing", f"{saved.path} has no file for it") for host in missing)]
+    results = [rules.read(path, host) for host, path in files.items()]
+    return [*results, *(HostResult(host, "missing", f"{saved.path} has no file for it") for host in missing)]
 
 
 def _probed(request: WatchRequest, show: Show) -> list[HostResult]:
@@ -66,7 +66,7 @@ def _probed(request: WatchRequest, show: Show) -> list[HostResult]:
     connection = _with_time(request.connection, request.seconds)
     targets = selected_hosts(connection, show.detail)
     save = _saver(request.save)
-    found: list[HostResult] = []
+    collected: list[HostResult] = []
 
     def results() -> Iterable[HostResult]:
         with closing(probing.collect(targets, hosts.names(request.seconds), connection)) as running:  # type: ignore[type-var]
@@ -78,12 +78,15 @@ def _probed(request: WatchRequest, show: Show) -> list[HostResult]:
                     yield HostResult(target.name, "ok", facts=facts, seconds=seconds)
 
     try:
-        found.extend(stage_output.counted(show, "watch", results(), len(targets)))
+        collected.extend(stage_output.counted(show, "watch", results(), len(targets)))
     except KeyboardInterrupt:
-        show.warn(f"\ninterrupted: {len(found)} of {text.count(len(targets), 'host')} answered")
-    known = {each.host for each in found}
-    left = [target.name for target in targets if target.name not in known]
-    return [*found, *(HostResult(name, "interrupted", "the run was stopped before it answered") for name in left)]
+        show.warn(f"\ninterrupted: {len(collected)} of {text.count(len(targets), 'host')} answered")
+    known = {result.host for result in collected}
+    missing = [target.name for target in targets if target.name not in known]
+    return [
+        *collected,
+        *(HostResult(name, "interrupted", "the run was stopped before it answered") for name in missing),
+    ]
 
 
 def _with_time(connection: ConnectionOptions, seconds: int) -> ConnectionOptions:

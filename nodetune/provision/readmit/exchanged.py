@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from nodetune.api.model import Each, HostFacts, Unread, Value
 from nodetune.foundation import text
-from nodetune.history.points import Change
+from nodetune.history.points import LeafChange
 
 SERIALS = {"gpu.serial": "GPU", "block.serial": "NVMe drive", "rdma.guid": "NIC", "memory.serial": "memory module"}
 """Facts with a serial number for each part, and the kind of the parts."""
@@ -62,7 +62,7 @@ def against(before: HostFacts, after: HostFacts) -> Inventory:
     return Inventory(tuple(exchanges), parts, unread)
 
 
-def by_history(changes: Iterable[Change], since: float = 0) -> Inventory:
+def by_history(changes: Iterable[LeafChange], since: float = 0) -> Inventory:
     """Return what a history saw changing: the first number of each place against its last.
 
     `changes`: also those before `since`: a part that was lost before that time is gone, or is the one that came back.
@@ -79,7 +79,7 @@ def by_history(changes: Iterable[Change], since: float = 0) -> Inventory:
     return Inventory(tuple(found))
 
 
-def _first_and_last(changes: Iterable[Change]) -> tuple[dict[str, str], dict[str, str]]:
+def _first_and_last(changes: Iterable[LeafChange]) -> tuple[dict[str, str], dict[str, str]]:
     """Return place → the number before its first change, and after its last."""
     old: dict[str, str] = {}
     new: dict[str, str] = {}

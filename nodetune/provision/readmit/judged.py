@@ -10,7 +10,7 @@ from nodetune.foundation import text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, TOO_SLOW
 from nodetune.foundation.stage_output import Show
 from nodetune.history.history import History
-from nodetune.history.points import Change
+from nodetune.history.points import LeafChange
 from nodetune.provision import results as stage_results
 from nodetune.provision.readmit.exchanged import Inventory
 from nodetune.provision.record import DONE, StageResult, failed
@@ -32,7 +32,7 @@ def remembered(history: str, result: HostResult, show: Show) -> HostResult:
         return kept.told([kept.taken(replace(result, look=kept.look_of(result.facts)))])[0]
 
 
-def changes(history: str, host: str, since: float) -> list[Change]:
+def changes(history: str, host: str, since: float) -> list[LeafChange]:
     """Return what a history saw changing on a host. Raise HistoryError."""
     with History(history, make=False) as known:
         return known.changes(host, since) if host in known.hosts() else []
@@ -85,6 +85,12 @@ def compared(search: SlowSearch, host: str) -> StageResult:
     if lost:
         return failed(f"not compared: {lost[0]}", INCOMPLETE)
     if code:
-        why = "undecided" if search.result.doubts else "the hosts as one are short" if search.left else "no proof run"
+        why = (
+            "undecided"
+            if search.result.doubts
+            else "the hosts as one are short"
+            if search.shortfall
+            else "no proof run"
+        )
         return failed(f"{why} (find-slow.json): try again, or --with others", code)
     return StageResult(DONE, f"with {', '.join(name for name in search.fleet.nodes if name != host)}")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from nodetune.foundation import nodeset, text
 from nodetune.foundation.stage_output import Show
-from nodetune.guard.node.scontrol import Node
+from nodetune.guard.node.scontrol import SlurmNode
 from nodetune.hosts import patterns
 from nodetune.provision.readmit.request import NOBODY, ReadmitRequest
 from nodetune.remote.selected_hosts import selected_hosts
@@ -15,7 +15,7 @@ MAX_NEIGHBOURS = 2
 IDLE = "IDLE"
 
 
-def chosen(request: ReadmitRequest, nodes: Mapping[str, Node], show: Show) -> tuple[tuple[str, ...], str]:
+def chosen(request: ReadmitRequest, nodes: Mapping[str, SlurmNode], show: Show) -> tuple[tuple[str, ...], str]:
     """Return the neighbours, or none and why. `nodes`: those of Slurm, by name. Raise InventoryError."""
     if request.neighbours == (NOBODY,):
         return (), f"--with {NOBODY}"

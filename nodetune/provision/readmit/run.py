@@ -18,7 +18,7 @@ from nodetune.foundation.stage_output import Show
 from nodetune.guard.deploy import cluster
 from nodetune.guard.deploy.cluster import ClusterError
 from nodetune.guard.node import drain
-from nodetune.guard.node.scontrol import Node
+from nodetune.guard.node.scontrol import SlurmNode
 from nodetune.provision import results as stage_results
 from nodetune.provision.readmit import STEPS, exchanged, judged, neighbours, resuming
 from nodetune.provision.readmit.exchanged import SERIALS, Inventory
@@ -44,7 +44,7 @@ class Prepared:
     """The facts before anything is measured. `node`: the host in Slurm (None: no Slurm here, for the reason in `no_slurm`)."""
 
     request: ReadmitRequest
-    node: Node | None
+    node: SlurmNode | None
     no_slurm: str
     before: HostFacts | None
     neighbours: tuple[str, ...]
@@ -106,7 +106,7 @@ def prepare(request: ReadmitRequest, show: Show) -> Prepared:
     return Prepared(request, node, no_slurm, before, near, alone)
 
 
-def _nodes(show: Show) -> tuple[dict[str, Node], str]:
+def _nodes(show: Show) -> tuple[dict[str, SlurmNode], str]:
     """Return the nodes of Slurm by name, or none and why: the proof is worth having without Slurm too."""
     try:
         return {node.name: node for node in cluster.nodes(cluster.here(), ())}, ""

@@ -116,7 +116,7 @@ def _target(name: str, status: dict[str, Any], found: Any, cluster: Cluster) -> 
 
 
 def _state(status: dict[str, Any]) -> str:
-    """Return Running, or what else a pod is; one whose container fails again and again has the phase Running, too."""
+    """Return the pod's state; one whose container fails again and again has the phase Running, too."""
     every = (
         each.get("state") or {} for each in status.get("containerStatuses") or [] if each.get("name") == pod.CONTAINER
     )

@@ -28,7 +28,7 @@ HOPELESS = (
     "CreateContainerError",
     "RunContainerError",
 )
-"""Reasons to wait for which waiting does not help."""
+"""Permanent failures: reasons to wait that waiting does not remove."""
 
 LOOK_SECONDS = 0.3
 LONGER_SECONDS = 30

@@ -20,7 +20,7 @@ TOLD = ("fail", "unknown", "waived")
 """The findings that the page shows in full. Of the others it only has that they passed or why they do not apply."""
 
 
-class Pool:
+class ValueTable:
     """Numbers for values: the same value, the same number."""
 
     def __init__(self) -> None:
@@ -38,8 +38,8 @@ class Compact:
 
     def __init__(self, checks: Mapping[str, Check], before: PreviousAudit | None = None) -> None:
         self._checks, self._before = checks, before
-        self._ids, self._texts, self._findings, self._judged, self._skipped = (Pool() for _ in range(5))
-        self._devices = Pool()
+        self._ids, self._texts, self._findings, self._judged, self._skipped = (ValueTable() for _ in range(5))
+        self._devices = ValueTable()
         self._titles: dict[str, str] = {}
         self._manual: dict[str, str] = {}
         self._parts: dict[str, dict[str, None]] = {}
@@ -85,7 +85,7 @@ class Compact:
             else ""
         )
         section = sections.section_of(found)
-        line = finding_line.Line("", sections.short_reason(found.reason))
+        line = finding_line.FindingLine("", sections.short_reason(found.reason))
         if found.status == "fail":
             line = finding_line.line(found, result.devices)
         if found.status == "fail" and not sections.is_lesser(found):  # one of each kind is enough for the command
@@ -122,7 +122,7 @@ class Compact:
         """Return the title of the page."""
         return str(self._hosts[0][0]) if len(self._hosts) == 1 else f"{len(self._hosts)} hosts"
 
-    def document(self, commands: sections.Commands, now: float | None = None, judged: str = "") -> dict[str, Any]:
+    def document(self, commands: sections.CommandOptions, now: float | None = None, judged: str = "") -> dict[str, Any]:
         """Return everything as JSON data. `judged`: options for commands that explain a check."""
         names = self._ids.values()
         before = self._before
@@ -145,7 +145,7 @@ class Compact:
             "hosts": self._hosts,
         }
 
-    def _section(self, name: str, commands: sections.Commands) -> list[str]:
+    def _section(self, name: str, commands: sections.CommandOptions) -> list[str]:
         """Return [name, title, command]."""
         members = (each for (its, *_), each in self._acting.items() if its == name)
         return [name, sections.TITLES[name].capitalize(), plain_text.plain(commands.of(name, members), 1000)]

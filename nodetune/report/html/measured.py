@@ -9,8 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.foundation import by_key
-from nodetune.report.html.data import Pool
-from nodetune.report.html.measured_reader import STATUSES, About, Host, Reader, Row, command, number, united
+from nodetune.report.html.data import ValueTable
+from nodetune.report.html.measured_reader import (
+    STATUSES,
+    FigureKind,
+    FigureRow,
+    MeasuredHost,
+    RecordReader,
+    command,
+    number,
+    united,
+)
 from nodetune.verify.model import PASS, SHORT
 
 MAX_SINGLE = 500_000
@@ -18,10 +27,10 @@ MAX_SINGLE = 500_000
 BINS = 120
 
 
-class _Kind:
+class _KindFigures:
     """All figures of one kind on one kind of machine."""
 
-    def __init__(self, about: About, machine: str) -> None:
+    def __init__(self, about: FigureKind, machine: str) -> None:
         self.about, self.machine = about, machine
         self.counts = [0, 0, 0]
         self.hosts = [0, 0]
@@ -33,7 +42,7 @@ class _Kind:
     def sized(self) -> bool:
         return len(self._values) > 1
 
-    def add(self, rows: Iterable[Row]) -> None:
+    def add(self, rows: Iterable[FigureRow]) -> None:
         """Add the figures of one host."""
         short = False
         for each in rows:
@@ -90,25 +99,25 @@ def _widened(known: dict[Any, list[float]], key: Any, value: float) -> None:
     ends[0], ends[1] = min(ends[0], value), max(ends[1], value)
 
 
-class Measured:
+class FigureData:
     """The figures of several files as the page's data."""
 
-    def __init__(self, parts: Iterable[Host]) -> None:
+    def __init__(self, parts: Iterable[MeasuredHost]) -> None:
         given = list(parts)
         self._times = [each.time for each in given]
         self._hosts = [united(each) for each in by_key((each.name, each) for each in given).values()]
-        self._kinds: dict[tuple[Any, ...], _Kind] = {}
+        self._kinds: dict[tuple[Any, ...], _KindFigures] = {}
         self._numbers: dict[tuple[Any, ...], int] = {}
-        self._texts, self._slots, self._shapes, self._limits = (Pool() for _ in range(4))
-        self._expected, self._held, self._missing, self._findings = (Pool() for _ in range(4))
+        self._texts, self._slots, self._shapes, self._limits = (ValueTable() for _ in range(4))
+        self._expected, self._held, self._missing, self._findings = (ValueTable() for _ in range(4))
         for host in self._hosts:
             self._count(host)
 
-    def _count(self, host: Host) -> None:
+    def _count(self, host: MeasuredHost) -> None:
         for key, rows in by_key(((each.about.key, host.machine), each) for each in host.rows).items():
             if key not in self._kinds:
                 self._numbers[key] = len(self._kinds)
-                self._kinds[key] = _Kind(rows[0].about, host.machine)
+                self._kinds[key] = _KindFigures(rows[0].about, host.machine)
             self._kinds[key].add(rows)
 
     def document(self) -> dict[str, Any]:
@@ -130,7 +139,7 @@ class Measured:
             "hosts": hosts,
         }
 
-    def _host(self, host: Host, many: bool) -> list[Any]:
+    def _host(self, host: MeasuredHost, many: bool) -> list[Any]:
         text, rows = self._texts.number, self._kept(host) if many else host.rows
         shape = self._shapes.number(tuple([self._slot(each, host) for each in rows]))
         held = self._held.number(tuple([self._expected.number(self._bound(each)) for each in rows]))
@@ -157,9 +166,9 @@ class Measured:
             [text(each) for each in host.notes],
         ]
 
-    def _kept(self, host: Host) -> list[Row]:
+    def _kept(self, host: MeasuredHost) -> list[FigureRow]:
         """Of too many figures, keep those below target, curves over sizes, and the worst of each other kind."""
-        worst: dict[tuple[str, ...], Row] = {}
+        worst: dict[tuple[str, ...], FigureRow] = {}
         for each in host.rows:
             known = worst.setdefault(each.about.key, each)
             sign = 1 if each.about.better == "higher" else -1
@@ -173,19 +182,19 @@ class Measured:
             or worst[each.about.key] is each
         ]
 
-    def _slot(self, row: Row, host: Host) -> int:
+    def _slot(self, row: FigureRow, host: MeasuredHost) -> int:
         """Return the slot of [kind, subject, bytes, command, limit, intensity], which equal figures of similar hosts share."""
         text = self._texts.number
         kind = self._numbers[row.about.key, host.machine]
         again, limit = text(command(row.command, host.name)), self._limits.number(row.limit)
         return self._slots.number((kind, text(row.subject), row.size, again, limit, row.intensity))
 
-    def _bound(self, row: Row) -> tuple[int, float] | None:
+    def _bound(self, row: FigureRow) -> tuple[int, float] | None:
         """Round to four digits because bounds from peers differ slightly between hosts."""
         return (self._texts.number(row.expected[0]), float(f"{row.expected[1]:.4g}")) if row.expected else None
 
 
-def read(paths: Iterable[Path]) -> Measured:
+def read(paths: Iterable[Path]) -> FigureData:
     """Read the figures of the files. Raise FileError."""
-    reader = Reader()
-    return Measured(host for path in paths for host in reader.read(path))
+    reader = RecordReader()
+    return FigureData(host for path in paths for host in reader.read(path))

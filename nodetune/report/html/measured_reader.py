@@ -29,7 +29,7 @@ HOST = "{host}"
 """Placeholder for the host name in commands. shlex.join would quote it, so no other word equals it."""
 
 
-class About(NamedTuple):
+class FigureKind(NamedTuple):
     """The common data of all figures of one kind; `key` identifies the kind."""
 
     key: tuple[str, ...]
@@ -41,13 +41,13 @@ class About(NamedTuple):
     better: str
 
 
-class Row(NamedTuple):
+class FigureRow(NamedTuple):
     """One figure. `expected` is (kind, bound), `limit` (cause, value); `told` provenance, reason, suspect, again.
 
     `intensity` has the operations per byte of a product, for the roofline.
     """
 
-    about: About
+    about: FigureKind
     subject: str
     size: int
     value: float
@@ -59,7 +59,7 @@ class Row(NamedTuple):
     intensity: float = 0.0
 
 
-class Missing(NamedTuple):
+class MissingFigure(NamedTuple):
     """Something that could not be measured: `status` is an index in MISSING."""
 
     measurement: str
@@ -79,7 +79,7 @@ class Found(NamedTuple):
 
 
 @dataclass
-class Host:
+class MeasuredHost:
     """The results of one host in one file."""
 
     name: str
@@ -87,12 +87,12 @@ class Host:
     state: str
     message: str
     machine: str
-    rows: list[Row]
-    missing: list[Missing]
+    rows: list[FigureRow]
+    missing: list[MissingFigure]
     findings: list[Found]
     notes: list[str]
 
-    def without(self, measurements: set[str]) -> Host:
+    def without(self, measurements: set[str]) -> MeasuredHost:
         """Return the host without these measurements."""
         rows = [each for each in self.rows if each.about.measurement not in measurements]
         return replace(self, rows=rows, missing=[each for each in self.missing if each.measurement not in measurements])
@@ -102,13 +102,13 @@ class Host:
         return {each.about.measurement for each in self.rows} | {each.measurement for each in self.missing}
 
 
-class Reader:
+class RecordReader:
     """Turns records into rows during parsing: the JSON objects of a large fleet would take many gigabytes."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Any, ...], tuple[About, str, int] | None] = {}
+        self._known: dict[tuple[Any, ...], tuple[FigureKind, str, int] | None] = {}
 
-    def read(self, path: Path) -> list[Host]:
+    def read(self, path: Path) -> list[MeasuredHost]:
         """Read a result. Raise FileError."""
         try:
             if path.stat().st_size > LARGEST:
@@ -134,18 +134,18 @@ class Reader:
             return found
         if found["status"] in MISSING:
             name, metric, subject = (_text(found, key, 80) for key in ("measurement", "metric", "subject"))
-            return Missing(name, metric, subject, MISSING.index(found["status"]), _text(found, "reason"))
+            return MissingFigure(name, metric, subject, MISSING.index(found["status"]), _text(found, "reason"))
         value, about = number(found.get("value")), self._about(found)
         if value is None or about is None or found["status"] not in STATUSES:
             return None
         status = STATUSES.index(found["status"])
         given = found.get("about")
         intensity = number(given.get("intensity")) if isinstance(given, dict) else None
-        return Row(
+        return FigureRow(
             *about, value, status, *_held(found), _told(found), _text(found, "reproduce", 1000), intensity or 0.0
         )
 
-    def _about(self, found: Mapping[str, Any]) -> tuple[About, str, int] | None:
+    def _about(self, found: Mapping[str, Any]) -> tuple[FigureKind, str, int] | None:
         given = found.get("about")
         about = {key: value for key, value in given.items() if key in TOLD} if isinstance(given, dict) else {}
         named = {key: found.get(key) for key in ("measurement", "metric", "subject", "unit", "better")}
@@ -156,7 +156,7 @@ class Reader:
         return self._known[key]
 
 
-def _described(figure: Figure) -> tuple[About, str, int]:
+def _described(figure: Figure) -> tuple[FigureKind, str, int]:
     """Return (what the figure shares with its kind, its subject, its size if relevant)."""
     alike = figure
     if takes_two_hosts(figure.measurement):  # subjects name both hosts, and are no kind of their own
@@ -166,7 +166,7 @@ def _described(figure: Figure) -> tuple[About, str, int]:
     size = figures.size(figure) if catalogue.of(figure.measurement).size_matters else 0
     title = verify_table.title(figure, sized=False)
     names = figure.measurement, figure.metric, title, words, figure.unit, figure.better
-    return About(verify_table.kind(alike), *names), figure.subject, size
+    return FigureKind(verify_table.kind(alike), *names), figure.subject, size
 
 
 def _kind(expected: Mapping[str, Any]) -> str:
@@ -206,17 +206,17 @@ def _told(found: Mapping[str, Any]) -> tuple[str, str, str, str]:
     return provenance, _text(found, "reason"), _text(found, "suspect"), known
 
 
-def _host(found: Mapping[str, Any], time: int) -> Host:
+def _host(found: Mapping[str, Any], time: int) -> MeasuredHost:
     name, machine = plain_text.plain(found.get("name", "")), found.get("machine")
     given, findings, notes = (_list(found, key) for key in ("measurements", "findings", "notes"))
-    return Host(
+    return MeasuredHost(
         name,
         time,
         _text(found, "state", 80) or "ok",
         _text(found, "message", 1000).removeprefix(f"{name}: "),
         _machine(machine if isinstance(machine, dict) else {}),
-        [each for each in given if isinstance(each, Row)],
-        [each for each in given if isinstance(each, Missing)],
+        [each for each in given if isinstance(each, FigureRow)],
+        [each for each in given if isinstance(each, MissingFigure)],
         [_finding(each) for each in findings if isinstance(each, dict)],
         [plain_text.plain(each) for each in notes if isinstance(each, str)],
     )
@@ -238,7 +238,7 @@ def _finding(found: Mapping[str, Any]) -> Found:
     return Found(int(found.get("status") == SHORT), _text(found, "title"), subjects, _text(found, "next"))
 
 
-def united(parts: Sequence[Host]) -> Host:
+def united(parts: Sequence[MeasuredHost]) -> MeasuredHost:
     """Merge one host from several files: each measurement comes from the newest file that contains it."""
     newest, *older = sorted(parts, key=lambda each: each.time, reverse=True)
     known = newest.measurements

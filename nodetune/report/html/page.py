@@ -13,10 +13,10 @@ from nodetune.foundation import text as plain_text
 from nodetune.report.html.data import compact
 from nodetune.report.html.plain import source
 from nodetune.report.html.previous import PreviousAudit
-from nodetune.report.sections import Commands
+from nodetune.report.sections import CommandOptions
 
 if TYPE_CHECKING:
-    from nodetune.report.html.measured import Measured
+    from nodetune.report.html.measured import FigureData
 
 PAGE = Path(__file__).parent / "assets"
 SCRIPTS = ("model", "show", "map", "plot", "measured", "figures", "roof", "check", "host", "views", "main")
@@ -27,9 +27,9 @@ def write(
     results: Iterable[HostResult],
     stream: TextIO,
     checks: Mapping[str, Check],
-    commands: Commands,
+    commands: CommandOptions,
     before: PreviousAudit | None = None,
-    measured: Measured | None = None,
+    measured: FigureData | None = None,
     judged: str = "",
 ) -> None:
     """Collect results one by one, then write the page. `judged`: see report.About."""

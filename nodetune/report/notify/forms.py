@@ -10,7 +10,7 @@ from typing import Any
 import nodetune
 from nodetune.api.conclusion import UNKNOWN
 from nodetune.foundation import json_document, text
-from nodetune.report.notify.verdicts import FAIL, LOST, PASS, Notice, Verdict
+from nodetune.report.notify.verdicts import FAIL, LOST, PASS, HostVerdict, Notice
 
 SCHEMA = "nodetune.notice/1"
 MAX_LINES = 30
@@ -22,31 +22,31 @@ ALERTS = {FAIL: "NodetuneCheckFails", UNKNOWN: "NodetuneCheckUnknown", LOST: "No
 LEVELS = {PASS: ("INFO", 9), FAIL: ("ERROR", 17), UNKNOWN: ("WARN", 13), LOST: ("WARN", 13)}
 """Severities of OpenTelemetry, by name and number."""
 
-Form = Callable[[Sequence[Notice], Mapping[str, Verdict], datetime], Any]
+Form = Callable[[Sequence[Notice], Mapping[str, HostVerdict], datetime], Any]
 
 
-def as_json(notices: Sequence[Notice], now: Mapping[str, Verdict], at: datetime) -> Any:  # noqa: ARG001  (see Form)
+def as_json(notices: Sequence[Notice], now: Mapping[str, HostVerdict], at: datetime) -> Any:  # noqa: ARG001  (see Form)
     told = [{"host": each.host, **_data(each.now), "before": _data(each.before)} for each in notices]
     return {**json_document.head(SCHEMA), "time": int(at.timestamp()), "notices": told} if told else None
 
 
-def _data(verdict: Verdict) -> dict[str, Any]:
+def _data(verdict: HostVerdict) -> dict[str, Any]:
     named = [{"check": check, "severity": severity, **_devices(verdict, check)} for check, severity in verdict.checks]
     return {"verdict": verdict.state, "checks": named}
 
 
-def _devices(verdict: Verdict, fault: str) -> dict[str, list[str]]:
+def _devices(verdict: HostVerdict, fault: str) -> dict[str, list[str]]:
     return {"devices": list(verdict.devices[fault])} if fault in verdict.devices else {}
 
 
-def as_slack(notices: Sequence[Notice], now: Mapping[str, Verdict], at: datetime) -> Any:  # noqa: ARG001
+def as_slack(notices: Sequence[Notice], now: Mapping[str, HostVerdict], at: datetime) -> Any:  # noqa: ARG001
     lines = [f"*{_plain(each.host)}*: {_words(each.now)} (before: {each.before.state})" for each in notices]
     more = len(lines) - MAX_LINES
     shown = [*lines[:MAX_LINES], *([f"and {text.count(more, 'more host')}"] if more > 0 else [])]
     return {"text": "nodetune: " + "\n".join(shown)} if lines else None
 
 
-def _words(verdict: Verdict) -> str:
+def _words(verdict: HostVerdict) -> str:
     named = ", ".join(f"{check} ({severity})" for check, severity in verdict.checks[:5])
     return f"{verdict.state}: {named}{', …' * (len(verdict.checks) > 5)}" if named else verdict.state
 
@@ -55,7 +55,7 @@ def _plain(name: str) -> str:
     return html.escape(text.plain(name), quote=False)
 
 
-def as_alerts(notices: Sequence[Notice], now: Mapping[str, Verdict], at: datetime) -> Any:
+def as_alerts(notices: Sequence[Notice], now: Mapping[str, HostVerdict], at: datetime) -> Any:
     """Return every alert, because Alertmanager forgets, and the end of each that is over."""
     lasting = {alert: at + LASTS for host, verdict in now.items() for alert in _alerts(host, verdict)}
     ended = {alert: at for each in notices for alert in _alerts(each.host, each.before)}
@@ -63,7 +63,7 @@ def as_alerts(notices: Sequence[Notice], now: Mapping[str, Verdict], at: datetim
     return alerts or None
 
 
-def _alerts(host: str, verdict: Verdict) -> list[tuple[tuple[str, str], ...]]:
+def _alerts(host: str, verdict: HostVerdict) -> list[tuple[tuple[str, str], ...]]:
     """Return the labels of the alerts of a verdict."""
     if verdict.state == PASS:
         return []
@@ -76,7 +76,7 @@ def _alert(labels: dict[str, str], until: datetime) -> dict[str, Any]:
     return {"labels": labels, "annotations": {"summary": f"{labels['instance']}: {said}"}, "endsAt": until.isoformat()}
 
 
-def as_otlp(notices: Sequence[Notice], now: Mapping[str, Verdict], at: datetime) -> Any:  # noqa: ARG001  (see Form)
+def as_otlp(notices: Sequence[Notice], now: Mapping[str, HostVerdict], at: datetime) -> Any:  # noqa: ARG001  (see Form)
     """Return one record of a log for each host, as OTLP has it in JSON."""
     scope = {"name": "nodetune", "version": nodetune.__version__}
     records = [_record(each, f"{int(at.timestamp())}000000000") for each in notices]

@@ -111,7 +111,7 @@ class Receiver:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A receiver that moves is one that did not take it: urllib would go on with GET, and elsewhere."""
+    """A redirect is a failure: urllib would continue with GET, and elsewhere."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None

@@ -39,7 +39,7 @@ def notify(url: str, found: Examined, selected: str, fail_on: str = "medium") ->
     return ""
 
 
-def _read(path: Path) -> dict[str, verdicts.Verdict]:
+def _read(path: Path) -> dict[str, verdicts.HostVerdict]:
     try:
         found = text.json_object(file_io.read(path, LARGEST).decode())
     except (OSError, ValueError):
@@ -47,6 +47,6 @@ def _read(path: Path) -> dict[str, verdicts.Verdict]:
     return verdicts.from_data(found.get("hosts")) if found.get("schema") == SCHEMA else {}
 
 
-def _keep(path: Path, known: dict[str, verdicts.Verdict]) -> None:
+def _keep(path: Path, known: dict[str, verdicts.HostVerdict]) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     file_io.write(path, json.dumps({"schema": SCHEMA, "hosts": verdicts.to_data(known)}) + "\n")

@@ -21,7 +21,7 @@ MIN_SEVERITY = "medium"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class HostVerdict:
     """`checks`: the faults that are there or unknown, with their severity, most severe first; `devices`: fault → where."""
 
     state: str = PASS
@@ -34,11 +34,11 @@ class Notice:
     """The verdict about a host that changed."""
 
     host: str
-    now: Verdict
-    before: Verdict
+    now: HostVerdict
+    before: HostVerdict
 
 
-def verdicts(found: Examined, fail_on: str) -> dict[str, Verdict]:
+def verdicts(found: Examined, fail_on: str) -> dict[str, HostVerdict]:
     """Return host → verdict, by the conclusions of this severity and above. A host that was interrupted has none."""
     counted = at_least(MIN_SEVERITY if fail_on == "never" else fail_on)
     of_hosts: dict[str, list[Conclusion]] = {each.host: [] for each in found.examinations if each.host}
@@ -48,31 +48,31 @@ def verdicts(found: Examined, fail_on: str) -> dict[str, Verdict]:
     return {host: _verdict(every, counted) for host, every in of_hosts.items()}
 
 
-def _verdict(every: Iterable[Conclusion], counted: tuple[str, ...]) -> Verdict:
+def _verdict(every: Iterable[Conclusion], counted: tuple[str, ...]) -> HostVerdict:
     known = [each for each in every if not each.explained_by]
     if any(each.source == "reach" for each in known):
-        return Verdict(LOST)
+        return HostVerdict(LOST)
     for state, name in ((OPEN, FAIL), (UNKNOWN, UNKNOWN)):
         there = [each for each in known if each.state == state and each.severity in counted]
         if there:
             severities = {each.fault: each.severity for each in there}
             named = sorted(severities.items(), key=lambda each: (-SEVERITIES.index(each[1]), each[0]))
             places = by_key((each.fault, each.device.name) for each in there if each.device)
-            return Verdict(name, tuple(named), {fault: tuple(names) for fault, names in places.items()})
-    return Verdict()
+            return HostVerdict(name, tuple(named), {fault: tuple(names) for fault, names in places.items()})
+    return HostVerdict()
 
 
-def changes(before: Mapping[str, Verdict], now: Mapping[str, Verdict]) -> list[Notice]:
+def changes(before: Mapping[str, HostVerdict], now: Mapping[str, HostVerdict]) -> list[Notice]:
     """Return what changed. A host that was never seen is taken to have passed."""
-    pairs = ((host, verdict, before.get(host, Verdict())) for host, verdict in sorted(now.items()))
+    pairs = ((host, verdict, before.get(host, HostVerdict())) for host, verdict in sorted(now.items()))
     return [Notice(host, verdict, was) for host, verdict, was in pairs if verdict != was]
 
 
-def to_data(known: Mapping[str, Verdict]) -> dict[str, Any]:
+def to_data(known: Mapping[str, HostVerdict]) -> dict[str, Any]:
     return {host: {"state": each.state, "checks": [list(pair) for pair in each.checks]} for host, each in known.items()}
 
 
-def from_data(data: Any) -> dict[str, Verdict]:
+def from_data(data: Any) -> dict[str, HostVerdict]:
     """Return what `to_data` made; nothing of what is something else."""
     found = {}
     for host, each in data.items() if isinstance(data, dict) else ():
@@ -81,5 +81,5 @@ def from_data(data: Any) -> dict[str, Verdict]:
         except (KeyError, TypeError, ValueError):
             continue
         if each.get("state") in STATES and {severity for _, severity in pairs} <= set(SEVERITIES):
-            found[host] = Verdict(each["state"], pairs)
+            found[host] = HostVerdict(each["state"], pairs)
     return found

@@ -57,7 +57,7 @@ Member = tuple[HostResult, Finding]
 
 
 @dataclass(frozen=True)
-class Line:
+class CauseLine:
     """One cause on the hosts that have it alike: what it is about, and what that is → what it will be (see finding_line.py).
 
     `parts` are the checks that it also reports. `others` is the number of hosts with another text than this, where
@@ -86,7 +86,7 @@ class Section:
 
     name: str
     findings: int
-    lines: tuple[Line, ...]
+    lines: tuple[CauseLine, ...]
     command: str
     lesser: int = 0
 
@@ -109,7 +109,7 @@ class Worst:
 
 
 @dataclass(frozen=True)
-class Report:
+class AuditReport:
     """An audit by who acts. `lesser` counts causes without a line, which the command `full` lists."""
 
     summary: Summary
@@ -131,7 +131,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Commands:
+class CommandOptions:
     """The options for proposed commands: those that select hosts and profile, those that select checks.
 
     `saved`: the facts are in a file, so that nothing can be applied. `compared`: how hosts are compared with each other.
@@ -186,9 +186,9 @@ def is_lesser(found: Finding) -> bool:
     return found.severity in LESSER and found.status == "fail" and not found.repair
 
 
-def build(results: Sequence[HostResult], commands: Commands | None = None, every: bool = False) -> Report:
+def build(results: Sequence[HostResult], commands: CommandOptions | None = None, every: bool = False) -> AuditReport:
     """Return the report of an audit. `every`: also lines for findings of the lesser severities."""
-    asked, told = commands or Commands(), _Told(results)
+    asked, told = commands or CommandOptions(), _Told(results)
     members: dict[str, list[Member]] = {name: [] for name in NAMES}
     lesser: Counter[str] = Counter()
     for result in results:
@@ -205,7 +205,7 @@ def build(results: Sequence[HostResult], commands: Commands | None = None, every
         if mine
     )
     summary = summarise(results)
-    return Report(
+    return AuditReport(
         summary, sections, lesser.total(), asked.audit("--full"), sum(map(compliant, results)), worst(results)
     )
 
@@ -216,7 +216,7 @@ class _Told:
     def __init__(self, results: Sequence[HostResult]) -> None:
         self._hosts = len(results)
         self._parts = {id(result): parts_of(result.findings) for result in results}
-        self._lines: dict[tuple[int, int], finding_line.Line] = {}
+        self._lines: dict[tuple[int, int], finding_line.FindingLine] = {}
 
     def section(self, name: str, members: Sequence[Member], command: str) -> Section:
         if name == UNKNOWN:
@@ -225,7 +225,7 @@ class _Told:
         told = [line for same in found.values() for line in self._check(same, many=name == BROKEN)]
         return Section(name, len(members), tuple(sorted(told, key=self._place)), command)
 
-    def _check(self, members: Sequence[Member], *, many: bool) -> Iterator[Line]:
+    def _check(self, members: Sequence[Member], *, many: bool) -> Iterator[CauseLine]:
         """Yield the lines of one check: one for each text if they are few, else one for the most frequent."""
         found = by_key((self._key(*member), member) for member in members)
         same = sorted(found.values(), key=lambda each: -len(each))
@@ -240,7 +240,7 @@ class _Told:
         told = self._line(result, found)
         return told.subject, told.text if self._hosts == 1 else told.short
 
-    def _made(self, members: Sequence[Member]) -> Line:
+    def _made(self, members: Sequence[Member]) -> CauseLine:
         first, told = members[0][1], [self._line(*member) for member in members]
         subject, text, short = told[0].subject, told[0].text, told[0].short
         if any(each.subject != subject for each in told):
@@ -249,28 +249,28 @@ class _Told:
         words = first.severity, first.check, subject, text if all(each.text == text for each in told) else short, short
         hosts, others = tuple(result.host for result, _ in members), sum(each.short != short for each in told)
         known = (result.since[first.check] for result, _ in members if first.check in result.since)
-        return Line(*words, hosts, tuple(parts), others, tuple(members), min(known, default=None))
+        return CauseLine(*words, hosts, tuple(parts), others, tuple(members), min(known, default=None))
 
-    def _line(self, result: HostResult, found: Finding) -> finding_line.Line:
+    def _line(self, result: HostResult, found: Finding) -> finding_line.FindingLine:
         key = id(found), id(result.devices) if found.subjects else 0
         if key not in self._lines:
             self._lines[key] = finding_line.line(found, result.devices)
         return self._lines[key]
 
-    def _place(self, line: Line) -> tuple[Any, ...]:
+    def _place(self, line: CauseLine) -> tuple[Any, ...]:
         """Return the place in a section: the most severe first, then what nearly all hosts share, then the dearest."""
         severity, cost = line.members[0][1].rank
         return severity, len(line.hosts) < NEARLY_ALL * self._hosts, cost, -len(line.hosts), line.check
 
 
-def _unread(members: Iterable[Member]) -> Iterator[Line]:
+def _unread(members: Iterable[Member]) -> Iterator[CauseLine]:
     """Yield a line for each reason, the one of most checks first."""
     found = by_key((short_reason(member[1].reason), member) for member in members)
     for reason, mine in sorted(found.items(), key=lambda each: -len(each[1])):
         first, *more = dict.fromkeys(found.check for _, found in mine)
         hosts = tuple(dict.fromkeys(result.host for result, _ in mine))
         subject = text.count(1 + len(more), "check")
-        yield Line("unknown", first, subject, reason, reason, hosts, tuple(more), members=tuple(mine))
+        yield CauseLine("unknown", first, subject, reason, reason, hosts, tuple(more), members=tuple(mine))
 
 
 def short_reason(reason: str) -> str:

@@ -27,7 +27,7 @@ LINE_OF_FILE = re.compile(r"/\S*/(\S+:\d+ .*)")
 
 
 @dataclass(frozen=True)
-class Line:
+class FindingLine:
     """`subject` is the device, service or setting, `text` what it is → what it will be, `short` the same in fewer words."""
 
     subject: str
@@ -35,7 +35,7 @@ class Line:
     short: str = ""
 
 
-def line(found: Finding, devices: Iterable[Device] = ()) -> Line:
+def line(found: Finding, devices: Iterable[Device] = ()) -> FindingLine:
     """Return the line of a failing finding. What another finding reports is left out."""
     left = {each: seen for each, seen in found.subjects.items() if found.part_of or each not in found.reported_by}
     where, seen = _names(left, found, devices) if left else "", _seen(left, found, devices)
@@ -50,7 +50,7 @@ def line(found: Finding, devices: Iterable[Device] = ()) -> Line:
     elif not found.name:
         before = f"{found.title}: "
     words = subject, before + told + after, before + short
-    return Line(*(text.plain(each, MAX_LENGTH) for each in words))
+    return FindingLine(*(text.plain(each, MAX_LENGTH) for each in words))
 
 
 def _names(seen: Mapping[str, str], found: Finding, devices: Iterable[Device]) -> str:

@@ -11,7 +11,7 @@ from nodetune.audit import scorecard_status
 from nodetune.audit.scorecard_status import FAIL, JUDGED, NOT_JUDGED, OFF, PASS, SKIP, UNKNOWN, Score
 from nodetune.foundation import by_key, text
 from nodetune.report import sections
-from nodetune.report.sections import Commands, Line
+from nodetune.report.sections import CauseLine, CommandOptions
 
 MAX_LENGTH = 16
 """Checks that a command which only explains may name; with more, it explains the whole section."""
@@ -20,19 +20,19 @@ REST = {PASS: "PASS", SKIP: "DOES NOT APPLY", OFF: "SWITCHED OFF OR LEFT OUT", N
 
 
 @dataclass(frozen=True)
-class Row:
+class CriteriaRow:
     """One check that keeps criteria from passing: their ids, and its line of the audit."""
 
     criteria: str
-    line: Line
+    line: CauseLine
 
 
 @dataclass(frozen=True)
-class Part:
+class CommandGroup:
     """The rows that one command acts on."""
 
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[CriteriaRow, ...]
     command: str
 
 
@@ -60,7 +60,7 @@ def edition(score: Score) -> str:
     return f"{score.card.title}: {score.card.version}, read {score.card.as_of}, {score.card.source}"
 
 
-def parts(score: Score, results: Sequence[HostResult], commands: Commands) -> Iterator[Part]:
+def parts(score: Score, results: Sequence[HostResult], commands: CommandOptions) -> Iterator[CommandGroup]:
     """Yield the failing and unknown rows by who acts, each part with the command for its checks alone."""
     for section in sections.build(scorecard_status.only(score, results), every=True).sections:
         members = [member for line in section.lines for member in line.members]
@@ -68,11 +68,11 @@ def parts(score: Score, results: Sequence[HostResult], commands: Commands) -> It
         named = shlex.join(word for check in chosen for word in ("-s", check))
         acts = section.name in (sections.NOW, sections.DRAINED)
         asked = replace(commands, selected=named) if acts or len(chosen) <= MAX_LENGTH else commands
-        rows = tuple(Row(_criteria(score, line), line) for line in section.lines)
-        yield Part(section.title, rows, asked.of(section.name, members))
+        rows = tuple(CriteriaRow(_criteria(score, line), line) for line in section.lines)
+        yield CommandGroup(section.title, rows, asked.of(section.name, members))
 
 
-def _criteria(score: Score, line: Line) -> str:
+def _criteria(score: Score, line: CauseLine) -> str:
     """Return the criteria of a line; a line of unknown checks has those of several checks."""
     checks = dict.fromkeys(found.check for _, found in line.members)
     return ", ".join(dict.fromkeys(filter(None, map(score.criteria_of, checks))))

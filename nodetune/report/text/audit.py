@@ -13,7 +13,19 @@ from nodetune.api.model import SEVERITIES, HostResult
 from nodetune.audit.summary import fleet_groups, table_age
 from nodetune.foundation import by_key, text
 from nodetune.report import sections
-from nodetune.report.sections import BROKEN, DRAINED, FEW, HAND, NOW, UNKNOWN, Commands, Line, Report, Section, Worst
+from nodetune.report.sections import (
+    BROKEN,
+    DRAINED,
+    FEW,
+    HAND,
+    NOW,
+    UNKNOWN,
+    AuditReport,
+    CauseLine,
+    CommandOptions,
+    Section,
+    Worst,
+)
 from nodetune.report.text.lines import STYLE, Lines, Part, breaks, screen
 
 MAX_LINES = {BROKEN: 16, NOW: 10, DRAINED: 8, HAND: 14, UNKNOWN: 5}
@@ -38,18 +50,20 @@ WORDS = {"pass": "passed", "skip": "do not apply", "unknown": "unknown", "waived
 def write(
     results: Sequence[HostResult],
     stream: TextIO,
-    commands: Commands | None = None,
+    commands: CommandOptions | None = None,
     today: Callable[[], datetime.date] = datetime.date.today,
 ) -> None:
     """Print the report. `commands` has the options for proposed commands."""
-    asked = commands or Commands()
+    asked = commands or CommandOptions()
     Printer(Lines(screen(stream)), results, sections.build(results, asked), asked).report(today())
 
 
 class Printer:
     """Prints one report. Its columns are as wide in all sections."""
 
-    def __init__(self, out: Lines, results: Sequence[HostResult], report: Report, commands: Commands) -> None:
+    def __init__(
+        self, out: Lines, results: Sequence[HostResult], report: AuditReport, commands: CommandOptions
+    ) -> None:
         self._out, self._results, self._report, self._commands = out, results, report, commands
         self._hosts = len(results)
         self._columns = Columns(
@@ -107,7 +121,7 @@ class Printer:
             self._out.line((f"… and {text.count(left, 'more cause')}", "dim"), indent=INDENT)
         self._to_do(section.command)
 
-    def _shown(self, section: Section) -> Sequence[Line]:
+    def _shown(self, section: Section) -> Sequence[CauseLine]:
         most = MAX_LINES[section.name] if self._hosts > FEW else len(section.lines)
         return section.lines if len(section.lines) <= most else section.lines[: most - 1]
 
@@ -196,7 +210,7 @@ def print_judged(out: Lines, results: Sequence[HostResult]) -> None:
 class Columns:
     """Prints lines under each other. A text that does not fit has a second row, and is cut there."""
 
-    def __init__(self, out: Lines, lines: Sequence[Line], hosts: int) -> None:
+    def __init__(self, out: Lines, lines: Sequence[CauseLine], hosts: int) -> None:
         self._out, self._hosts = out, hosts
         wide = out.room() + 1 >= WITH_CHECKS
         self._where = _width((self._named(line) for line in lines), WIDEST["where"])
@@ -207,7 +221,7 @@ class Columns:
             (f"{line.subject[self._subject :]}  {line.text}{_since(line)}" for line in lines), out.room()
         )
 
-    def row(self, line: Line, rows: int = 99) -> None:
+    def row(self, line: CauseLine, rows: int = 99) -> None:
         """Print one cause. `rows` is the maximum number of rows."""
         head: list[Part] = [INDENT, (f"{line.severity:<{SEVERITY}}", STYLE.get(line.severity, "magenta"))]
         if self._where:
@@ -223,7 +237,7 @@ class Columns:
         for row in more:
             self._out.whole(row, indent=" " * column)
 
-    def _told(self, line: Line, room: int) -> str:
+    def _told(self, line: CauseLine, room: int) -> str:
         """Return the text of a line, in fewer words if it is long."""
         more = f"; other values on {text.count(line.others, 'host')}" if line.others else ""
         more += _since(line)
@@ -231,7 +245,7 @@ class Columns:
             more += f" (+{len(line.parts)})"
         return (line.text if cell_len(line.text + more) <= room else line.short) + more
 
-    def _named(self, line: Line) -> str:
+    def _named(self, line: CauseLine) -> str:
         """Return the hosts of a line: all by name if that is short, else counted."""
         if self._hosts == 1:
             return ""
@@ -268,11 +282,11 @@ def cut(told: str, room: int) -> str:
     return f"{told[:end].rstrip()} …"
 
 
-def _since(line: Line) -> str:
+def _since(line: CauseLine) -> str:
     return "" if line.since is None else f"; since {text.day(line.since)}"
 
 
-def _check(line: Line) -> str:
+def _check(line: CauseLine) -> str:
     if line.severity == UNKNOWN and line.parts:
         return ""
     return f"{line.check} +{len(line.parts)}" if line.parts else line.check

@@ -10,7 +10,7 @@ from nodetune.audit import explain
 from nodetune.audit.manual_steps import filled
 from nodetune.audit.summary import seen
 from nodetune.foundation import by_key, text
-from nodetune.report.sections import DRAINED, NOW, TITLES, UNKNOWN, Line, Report, Section
+from nodetune.report.sections import DRAINED, NOW, TITLES, UNKNOWN, AuditReport, CauseLine, Section
 from nodetune.report.text.host_names import named
 from nodetune.report.text.lines import STYLE, Lines, screen
 
@@ -20,7 +20,7 @@ MAX_LINES = 6
 GUTTER = " " * 10
 
 
-def write(report: Report, name: str, stream: TextIO, checks: Mapping[str, Check]) -> None:
+def write(report: AuditReport, name: str, stream: TextIO, checks: Mapping[str, Check]) -> None:
     """Print the section of this name."""
     out = Lines(screen(stream))
     section = next((each for each in report.sections if each.name == name), None)
@@ -49,7 +49,7 @@ class _Printer:
         for (severity, check), lines in found.items():
             self._cause(severity, check, [member for line in lines for member in line.members])
 
-    def _unread(self, line: Line) -> None:
+    def _unread(self, line: CauseLine) -> None:
         where = "" if self._single else f"{named(line.hosts)}: "
         self._out.line(("unknown   ", "magenta"), f"{where}{line.text}")
         for check, members in by_key((found.check, (result, found)) for result, found in line.members).items():

@@ -11,7 +11,7 @@ from nodetune.foundation import by_key, text
 
 
 @dataclass(frozen=True)
-class Group:
+class FindingGroup:
     """One failing check over the hosts that fail it."""
 
     check: str
@@ -40,7 +40,7 @@ class Group:
         return *self.members[0][1].rank, -len(self.members), self.check
 
 
-def grouped(results: Iterable[HostResult], status: str = "fail") -> list[Group]:
+def grouped(results: Iterable[HostResult], status: str = "fail") -> list[FindingGroup]:
     """Group findings of one status by check and cause, in the order of `rank`."""
     by_check = by_key(
         ((found.check, found.severity), (result, found))
@@ -48,5 +48,5 @@ def grouped(results: Iterable[HostResult], status: str = "fail") -> list[Group]:
         for found in result.findings
         if found.status == status and not found.part_of
     )
-    groups = (Group(*named, members[0][1].title, tuple(members)) for named, members in by_check.items())
+    groups = (FindingGroup(*named, members[0][1].title, tuple(members)) for named, members in by_check.items())
     return sorted(groups, key=lambda group: group.rank)

@@ -13,7 +13,7 @@ from nodetune.audit import explain
 from nodetune.audit.summary import compliant, fleet_groups, parts_of, seen, skipped, summarise, table_age, totals
 from nodetune.foundation import by_key, text
 from nodetune.report.sections import short_reason
-from nodetune.report.text.finding_groups import Group, grouped
+from nodetune.report.text.finding_groups import FindingGroup, grouped
 from nodetune.report.text.host_names import CUT, FEW, MAX_REASONS, WHOLE, fold, judged_by, named, unreached
 from nodetune.report.text.lines import STYLE, Lines, console, some
 
@@ -93,11 +93,11 @@ class Printer:
         unreached(self._out, lost, self._command("audit", self._selected))
         self._summary()
 
-    def _each(self, groups: Iterable[Group]) -> None:
+    def _each(self, groups: Iterable[FindingGroup]) -> None:
         for group in groups:
             self._group(group)
 
-    def _group(self, group: Group) -> None:
+    def _group(self, group: FindingGroup) -> None:
         self._head(group)
         self._line(", ".join(filter(None, (group.title, group.since))), indent=GUTTER)
         self._values(group)
@@ -107,7 +107,7 @@ class Printer:
             self._next_in_short(group)
         self._line("")
 
-    def _values(self, group: Group) -> None:
+    def _values(self, group: FindingGroup) -> None:
         """Print the observed values with their hosts, the most common first."""
         variants = by_key(
             ((seen(result, found), found.wanted, found.reason), result.host) for result, found in group.members
@@ -124,7 +124,7 @@ class Printer:
         if len(reasons) == 1 and (reason := reasons.pop()):
             self._line(reason, indent=GUTTER)
 
-    def _head(self, group: Group) -> None:
+    def _head(self, group: FindingGroup) -> None:
         """Print the fault, its severity and its hosts: on the same line if they fit, else below it."""
         head = (f"{group.severity:<8}", STYLE[group.severity]), "  ", (group.check, "bold")
         if self._single:
@@ -192,7 +192,7 @@ class Printer:
             self._line((f"{text.count(len(few), 'host')}", "bold"), f" {fold(few, 60)}: {told}", indent="  ")
         self._line("")
 
-    def _next(self, group: Group) -> None:
+    def _next(self, group: FindingGroup) -> None:
         found = group.members[0][1]
         if group.of_fleet:
             self._line(("manual   ", "dim"), found.manual, indent=GUTTER)
@@ -210,7 +210,7 @@ class Printer:
             self._line(("manual   ", "dim"), found.manual.strip(), indent=GUTTER)
         self._type(self._explain(found.check))
 
-    def _next_in_short(self, group: Group) -> None:
+    def _next_in_short(self, group: FindingGroup) -> None:
         plan, fixable = self._command("plan", self._named(group.check)), any(found.fix for _, found in group.members)
         self._type(plan if fixable else self._explain(group.check))
 

@@ -13,7 +13,7 @@ from nodetune.api.model import SEVERITIES
 from nodetune.audit import explain
 from nodetune.foundation import text
 from nodetune.history import kinds, timeline, trends
-from nodetune.history.points import DAY, Change, Drain, Point
+from nodetune.history.points import DAY, Drain, LeafChange, Point
 from nodetune.history.timeline import Series, Story
 from nodetune.history.trends import Trend
 from nodetune.report.text.lines import STYLE, Lines, console
@@ -72,7 +72,7 @@ def _trends(out: Lines, found: Iterable[Trend]) -> None:
         out.line(trends.sentence(each, int(time.time()) // DAY), indent="  ", hang="    ")
 
 
-def _changes(out: Lines, found: Sequence[Change]) -> None:
+def _changes(out: Lines, found: Sequence[LeafChange]) -> None:
     if not found:
         return
     _title(out, "CHANGES")

@@ -15,7 +15,7 @@ from nodetune.remediation.host_changes import PlannedChange
 from nodetune.remediation.host_view import FILES
 from nodetune.remediation.plan import CODE, HostPlan, edited
 from nodetune.report import sections
-from nodetune.report.sections import DRAINED, NOW, UNKNOWN, Commands, Line, Section
+from nodetune.report.sections import DRAINED, NOW, UNKNOWN, CauseLine, CommandOptions, Section
 from nodetune.report.text.audit import MAX_LINES, SEVERITY, Columns, print_judged
 from nodetune.report.text.host_names import named, unreached
 from nodetune.report.text.lines import Lines, screen
@@ -34,7 +34,7 @@ Words = Callable[[Sequence[PlannedChange]], Iterable[str]]
 def print_plan(
     stream: TextIO,
     plans: Sequence[HostPlan],
-    commands: Commands | None = None,
+    commands: CommandOptions | None = None,
     *,
     proposes: bool = True,
     files: bool = False,
@@ -47,7 +47,7 @@ def print_plan(
     `proposes`: also those that fix. `following` is the command to continue with.
     """
     out = Lines(screen(stream))
-    Printer(out, plans, commands or Commands(), files=files, proposes=proposes).plan(ending)
+    Printer(out, plans, commands or CommandOptions(), files=files, proposes=proposes).plan(ending)
     if following:
         out.whole(("next     ", "dim"), (following, "green"))
 
@@ -68,7 +68,13 @@ def totals(plans: Sequence[HostPlan]) -> str:
 
 class Printer:
     def __init__(
-        self, out: Lines, plans: Sequence[HostPlan], commands: Commands, *, files: bool = False, proposes: bool = True
+        self,
+        out: Lines,
+        plans: Sequence[HostPlan],
+        commands: CommandOptions,
+        *,
+        files: bool = False,
+        proposes: bool = True,
     ) -> None:
         self._out, self._plans, self._commands = out, plans, commands
         self._files, self._proposes = files, proposes
@@ -102,12 +108,12 @@ class Printer:
             return found
         return self._whole.setdefault(id(found), replace(found, part_of="", reported_by={}))
 
-    def _shown(self, section: Section) -> Sequence[Line]:
+    def _shown(self, section: Section) -> Sequence[CauseLine]:
         if section.name in ACTS or len(section.lines) <= MAX_MANUAL:
             return section.lines
         return section.lines[: MAX_LINES[UNKNOWN]] if section.name == UNKNOWN else ()
 
-    def _section(self, section: Section, shown: Sequence[Line], columns: Columns) -> None:
+    def _section(self, section: Section, shown: Sequence[CauseLine], columns: Columns) -> None:
         self._out.gap()
         word = "step" if section.name in ACTS else "check" if section.name == UNKNOWN else "finding"
         self._out.line((f"{section.title} ({plain_text.count(section.findings, word)})", "bold"))
@@ -125,7 +131,7 @@ class Printer:
         more = "--dry-run" if section.command.startswith("nodetune apply") else "--export changes"
         return f"{section.command} {more}" if self._proposes else ""
 
-    def _reasons(self, line: Line) -> None:
+    def _reasons(self, line: CauseLine) -> None:
         """Print what sets the values of a fix today, or what a person does."""
         told = ((found.reason if found.fix else found.manual, result.host) for result, found in line.members)
         for reason, hosts in by_key(each for each in told if each[0]).items():

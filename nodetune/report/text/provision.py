@@ -7,7 +7,7 @@ from typing import Any, TextIO
 
 from nodetune.config.site_provision import Provision
 from nodetune.foundation import by_key, nodeset, text
-from nodetune.provision.decide import Decision
+from nodetune.provision.decide import VersionDecision
 from nodetune.provision.lock import Lock, Versions, changes
 from nodetune.provision.record import DONE, FAILED, LEFT_OUT, NOT_BEGUN, NOTHING, StageResult
 from nodetune.report.text.host_names import UNKNOWN_KEY, unreached
@@ -18,7 +18,7 @@ MAX_PACKAGES = 40
 
 
 def print_plan(
-    stream: TextIO, decisions: Mapping[str, Decision], came: Mapping[str, StageResult], asked: str = ""
+    stream: TextIO, decisions: Mapping[str, VersionDecision], came: Mapping[str, StageResult], asked: str = ""
 ) -> None:
     """Print the packages that would change, folded over hosts, and the hosts that stay unchanged.
 
@@ -107,7 +107,7 @@ WORDS = {
 
 
 def print_rest(
-    stream: TextIO, stages: Sequence[str], site: Provision, decisions: Mapping[str, Decision], problems: int
+    stream: TextIO, stages: Sequence[str], site: Provision, decisions: Mapping[str, VersionDecision], problems: int
 ) -> None:
     """Print the stages after the packages, which check mode cannot show, and the totals of the dry run."""
     out = Lines(console(stream))

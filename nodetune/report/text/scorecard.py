@@ -9,9 +9,9 @@ from nodetune.api.model import HostResult
 from nodetune.audit import scorecard_status
 from nodetune.audit.scorecards import Scorecard
 from nodetune.foundation import text
-from nodetune.report.sections import Commands
+from nodetune.report.sections import CommandOptions
 from nodetune.report.sections import scorecard as scorecard_rows
-from nodetune.report.sections.scorecard import Part, Row
+from nodetune.report.sections.scorecard import CommandGroup, CriteriaRow
 from nodetune.report.text.audit import WITH_CHECKS, cut
 from nodetune.report.text.host_names import fold, unreached
 from nodetune.report.text.lines import STYLE, Lines, screen
@@ -25,7 +25,7 @@ WIDEST = {"criterion": 32, "check": 34, "hosts": 24}
 
 
 def write(
-    results: Sequence[HostResult], stream: TextIO, card: Scorecard, commands: Commands, *, full: bool = False
+    results: Sequence[HostResult], stream: TextIO, card: Scorecard, commands: CommandOptions, *, full: bool = False
 ) -> None:
     """Print the headline, what fails with the command that acts on it, and the number of the rest, or all with `full`."""
     score, out = scorecard_status.score(card, results), Lines(screen(stream))
@@ -49,7 +49,7 @@ def write(
         out.gap()
 
 
-def _part(out: Lines, part: Part, hosts: int, *, full: bool) -> None:
+def _part(out: Lines, part: CommandGroup, hosts: int, *, full: bool) -> None:
     out.gap()
     out.line((f"{part.title} ({text.count(len(part.rows), 'row')})", "bold"))
     rows = part.rows if full or len(part.rows) <= MAX_LINES else part.rows[: MAX_LINES - 1]
@@ -65,7 +65,7 @@ def _part(out: Lines, part: Part, hosts: int, *, full: bool) -> None:
     out.whole((f"{'to do':<{SEVERITY}}", "dim"), (part.command, "green"), indent=INDENT)
 
 
-def _row(out: Lines, row: Row, hosts: int, widths: dict[str, int]) -> None:
+def _row(out: Lines, row: CriteriaRow, hosts: int, widths: dict[str, int]) -> None:
     """Print one row; on a narrow screen, the second line says what was observed."""
     line, where = row.line, _hosts(row, hosts)
     style = STYLE.get(line.severity, "magenta")
@@ -80,7 +80,7 @@ def _row(out: Lines, row: Row, hosts: int, widths: dict[str, int]) -> None:
         out.whole(cut(seen, out.room() - SEVERITY - len(INDENT)), indent=INDENT + " " * SEVERITY)
 
 
-def _hosts(row: Row, hosts: int) -> str:
+def _hosts(row: CriteriaRow, hosts: int) -> str:
     if hosts == 1:
         return ""
     if len(row.line.hosts) == hosts:

@@ -16,7 +16,7 @@ DEEP = " " * 6
 MAX_JOBS = 40
 MAX_LATE = 4
 FIGURES = (("kernels", "graphics"), ("SMs", "sm"), ("tensor", "tensor"), ("memory", "dram"))
-Seen = tuple[str, WatchedGpu]
+GpuOfHost = tuple[str, WatchedGpu]
 
 
 def print_watch(stream: TextIO, watched: Sequence[WatchedHost]) -> None:
@@ -31,32 +31,32 @@ def print_watch(stream: TextIO, watched: Sequence[WatchedHost]) -> None:
     if len(jobs) > MAX_JOBS:
         out.line(f"… and {len(jobs) - MAX_JOBS} more jobs: --format json lists all")
     _without_job(out, watched)
-    host_names.unreached(out, [(each.state, each.host, each.message) for each in watched if each.state != "ok"])
+    host_names.unreached(out, [(host.state, host.host, host.message) for host in watched if host.state != "ok"])
     out.line(summary(watched))
 
 
-def _verdicts(out: Lines, gpus: Iterable[Seen]) -> None:
+def _verdicts(out: Lines, gpus: Iterable[GpuOfHost]) -> None:
     """Print the GPUs by their verdict. The evidence is that of the first GPU."""
-    for (verdict, _), seen in by_key(
-        ((each.judged.verdict, each.judged.rule), (host, each)) for host, each in gpus
+    for (verdict, _), same_verdict in by_key(
+        ((gpu.diagnosis.verdict, gpu.diagnosis.rule), (host, gpu)) for host, gpu in gpus
     ).items():
-        out.line(INDENT, (f"{TITLES[verdict]:27}", _style(verdict)), _where(seen), hang=DEEP)
-        first = seen[0][1]
+        out.line(INDENT, (f"{TITLES[verdict]:27}", _style(verdict)), _where(same_verdict), hang=DEEP)
+        first = same_verdict[0][1]
         figures = [f"{title} {first.gpu.gpm[name]:.0f} %" for title, name in FIGURES if name in first.gpu.gpm]
-        evidence = [text.plain(each) for each in first.judged.evidence]
+        evidence = [text.plain(line) for line in first.diagnosis.evidence]
         out.line("; ".join(evidence), indent=DEEP)
         if figures:
             out.line((", ".join(figures), "dim"), indent=DEEP)
-        late = list(dict.fromkeys(name for _, each in seen for name in each.judged.late))
+        late = list(dict.fromkeys(name for _, gpu in same_verdict for name in gpu.diagnosis.late))
         if late:
             out.line(("late  ", "bold"), some(late, MAX_LATE), indent=DEEP, hang=INDENT)
 
 
-def _where(seen: Sequence[Seen]) -> str:
+def _where(gpus: Sequence[GpuOfHost]) -> str:
     """Fold hosts that have the same GPUs: `gpu[001-004] GPU0-7, gpu005 GPU1`."""
-    of_host = by_key((host, each.gpu.name) for host, each in seen)
-    alike = by_key((text.names(gpus), host) for host, gpus in of_host.items())
-    return ", ".join(f"{host_names.fold(hosts)} {gpus}" for gpus, hosts in alike.items())
+    of_host = by_key((host, gpu.gpu.name) for host, gpu in gpus)
+    alike = by_key((text.names(names), host) for host, names in of_host.items())
+    return ", ".join(f"{host_names.fold(hosts)} {names}" for names, hosts in alike.items())
 
 
 def _style(verdict: str) -> str:
@@ -67,9 +67,9 @@ def _style(verdict: str) -> str:
 
 def _without_job(out: Lines, watched: Sequence[WatchedHost]) -> None:
     """Print the GPUs that no process has, or whose process is not visible, and those that could not be read."""
-    left = [(host.host, each) for host in watched for each in host.gpus if not each.jobs]
-    if left:
-        _verdicts(out, left)
+    unused = [(host.host, gpu) for host in watched for gpu in host.gpus if not gpu.jobs]
+    if unused:
+        _verdicts(out, unused)
         out.line("")
     for host in watched:
         for name, why in host.unread.items():

@@ -15,7 +15,7 @@ from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target
 from nodetune.statistics.thresholds import GPU_TRIAL_NOISE
 from nodetune.tune.benches import runs
-from nodetune.tune.benches.runs import Measured
+from nodetune.tune.benches.runs import TrialFigures
 from nodetune.tune.model import DEFAULT, BenchError, Case, OneByOne, Parameter, Setting, Trial
 from nodetune.tune.request import StudyRequest
 from nodetune.verify import disturbance
@@ -123,7 +123,7 @@ class GpuBench(OneByOne):
         too_slow = self._too_slow(setting, values) if trial.counts else ""
         return replace(trial, values={}, banned=too_slow) if too_slow else trial
 
-    def _measured(self, setting: Setting) -> Measured:
+    def _measured(self, setting: Setting) -> TrialFigures:
         """Measure. Clocks held down by our own lock are the subject of the rung and not a disturbance."""
         came = runs.measured([self._target], [self._item(setting)], {}, self._how, self._connection)
         if "locked_clocks" in dict(setting):
@@ -232,12 +232,12 @@ def _value(facts: HostFacts, name: str, what: str) -> Any:
     return found
 
 
-def _of(came: Measured, metric: str) -> dict[str, float]:
+def _of(came: TrialFigures, metric: str) -> dict[str, float]:
     """Return the figures of a metric, by GPU."""
     return {each.subject: each.value for each in came.found if each.metric == metric and each.value > 0}
 
 
-def _values(came: Measured, gpus: Collection[str]) -> dict[str, float]:
+def _values(came: TrialFigures, gpus: Collection[str]) -> dict[str, float]:
     """Return the value of each case over all these GPUs. A job is as fast as the slowest of them."""
     energy, rates = _of(came, ENERGY), _of(came, RATE)
     values = {ENERGY: mean(energy.values())} if energy.keys() == set(gpus) else {}
@@ -252,6 +252,6 @@ def _without_lock(lines: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _watts(came: Measured) -> float | None:
+def _watts(came: TrialFigures) -> float | None:
     found = [each.value for each in came.found if each.metric == "power"]
     return round(mean(found), 1) if found else None

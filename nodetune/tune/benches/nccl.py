@@ -23,7 +23,7 @@ from nodetune.tune import document
 from nodetune.tune.benches import nccl_cases, nccl_space, nccl_tuner, runs
 from nodetune.tune.benches.nccl_cases import NcclRequest
 from nodetune.tune.benches.nccl_space import Survey
-from nodetune.tune.benches.runs import Faults, Measured
+from nodetune.tune.benches.runs import Faults, TrialFigures
 from nodetune.tune.model import DEFAULT, BenchError, Case, Parameter, Setting, Trial
 from nodetune.verify import figures
 from nodetune.verify import run as verify_run
@@ -85,7 +85,7 @@ class NcclBench:
                 raise BenchError(f"{host}: its GPUs are in use by {users}: end these processes or use --allow-busy")
         return found
 
-    def _surveyed(self) -> Measured:
+    def _surveyed(self) -> TrialFigures:
         """Measure the default once: NCCL's version, what it uses, and the possible cases."""
         came = self._run([DEFAULT])
         if came.wrong:
@@ -189,11 +189,11 @@ class NcclBench:
             found[each] = replace(trial, about=about, seconds=seconds)
         return found
 
-    def _run(self, block: Sequence[Setting], cases: Sequence[Case] = ()) -> Measured:
+    def _run(self, block: Sequence[Setting], cases: Sequence[Case] = ()) -> TrialFigures:
         """Measure settings against each other on the hosts."""
         self._number += 1
         some = cases and len(cases) < len(self._cases)
-        way = nccl_cases.Way(
+        way = nccl_cases.NcclPath(
             apart=self._applied,
             rounds=nccl_cases.APPLIED if self._applied else nccl_cases.SCREENED,
             seed=self._number,
@@ -220,7 +220,7 @@ class NcclBench:
         self._faults |= found
         return new, unknown
 
-    def _observed(self, came: Measured, setting: Setting) -> dict[str, Any]:
+    def _observed(self, came: TrialFigures, setting: Setting) -> dict[str, Any]:
         """Return the actual path of the data and, of a setting's own process, the variables that NCCL did not read."""
         ways, read = self._ways_of(came.found), nccl_cases.settings(came.found)
         apart = self._applied and came.found
@@ -279,12 +279,12 @@ class NcclBench:
         return {"add": added, "checks": {"nccl-tuning-forced": {"severity": "info"}}}
 
 
-def _of_setting(came: Measured, number: int) -> Measured:
+def _of_setting(came: TrialFigures, number: int) -> TrialFigures:
     """Return what was measured of one setting of a block, with what holds for all of them."""
     subject = nccl_cases.SUBJECT.format(number)
     found = [each for each in came.found if each.subject == subject]
     missing = [each for each in came.missing if each.subject in ("", subject)]
-    return Measured(found, missing, problem=came.problem)
+    return TrialFigures(found, missing, problem=came.problem)
 
 
 def _value(of: HostFacts | str, name: str) -> Any:

@@ -148,7 +148,7 @@ class NcclRequest:
 
 
 @dataclass(frozen=True)
-class Way:
+class NcclPath:
     """How a block is measured; see nodetune/measurements/nccl_settings.py for the options of these names."""
 
     apart: bool
@@ -159,7 +159,7 @@ class Way:
     only: Sequence[str] = ()
 
 
-def measurement(wanted: NcclRequest, settings: Sequence[Setting], way: Way) -> dict[str, Any]:
+def measurement(wanted: NcclRequest, settings: Sequence[Setting], way: NcclPath) -> dict[str, Any]:
     """Return the plan item that measures these settings against each other."""
     options: dict[str, Any] = {"settings": [dict(each) for each in settings], "dtype": wanted.dtype, "check": True}
     options |= {"gpus": list(wanted.gpus)} if wanted.gpus else {}

@@ -48,7 +48,7 @@ MIN_ROUNDS = 4
 
 
 @dataclass(frozen=True)
-class Profile:
+class CollectiveProfile:
     """The time of a job in collectives. `share`: the part of the time with these sizes and operations.
 
     `weights`: of (collective, size), fractions of that time.
@@ -60,7 +60,7 @@ class Profile:
     weights: Mapping[tuple[str, int], float]
 
 
-def read(path: Path) -> Profile:
+def read(path: Path) -> CollectiveProfile:
     """Read such a file or a folder of them. Raise UserError if nothing in it can be used."""
     files = sorted(path.glob("*.log*")) + sorted(path.glob("*.json*")) if path.is_dir() else [path]
     spent: dict[tuple[str, int], float] = {}
@@ -113,11 +113,11 @@ def _power(size: int) -> int:
     return 1 << round(math.log2(size))
 
 
-def _chosen(spent: dict[tuple[str, int], float]) -> Profile:
+def _chosen(spent: dict[tuple[str, int], float]) -> CollectiveProfile:
     whole = sum(spent.values())
     ranked = sorted(spent.items(), key=lambda item: (-item[1], item[0]))
     kept = [key for key, time in ranked if time >= MIN_SHARE * whole] or [ranked[0][0]]
     sizes = list(dict.fromkeys(size for _, size in kept))[:MAX_SIZES]
     names = list(dict.fromkeys(name for name, size in kept if size in sizes))
     weights = {(name, size): time / whole for (name, size), time in spent.items() if name in names and size in sizes}
-    return Profile(tuple(names), tuple(sorted(sizes)), round(sum(weights.values()), 3), weights)
+    return CollectiveProfile(tuple(names), tuple(sorted(sizes)), round(sum(weights.values()), 3), weights)

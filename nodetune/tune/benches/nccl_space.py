@@ -64,7 +64,7 @@ class Survey:
 
 
 @dataclass(frozen=True)
-class Knob:
+class NcclVariable:
     """One variable. `where`: a description of the hosts on which it can matter; `when`: the same as code."""
 
     name: str
@@ -79,43 +79,47 @@ def _not_latency(_: Survey, objective: str) -> bool:
 
 
 KNOBS = (
-    Knob("NCCL_MIN_CTAS", (16, 32, 64), "everywhere except for latency", _not_latency, "CTAs"),
-    Knob(
+    NcclVariable("NCCL_MIN_CTAS", (16, 32, 64), "everywhere except for latency", _not_latency, "CTAs"),
+    NcclVariable(
         "NCCL_MAX_CTAS",
         (8, 16, 24),
         "where computing shares the GPU: overlap",
         lambda _, objective: objective == "overlap",
         "CTAs",
     ),
-    Knob(
+    NcclVariable(
         "NCCL_CTA_POLICY",
         ("EFFICIENCY",),
         "where computing shares the GPU: overlap",
         lambda _, objective: objective == "overlap",
     ),
-    Knob("NCCL_BUFFSIZE", (2 << 20, 8 << 20), "everywhere except for latency", _not_latency, "bytes"),
-    Knob("NCCL_NVLS_ENABLE", (0,), "where NCCL uses NVLS", lambda host, _: host.nvls),
-    Knob("NCCL_P2P_LEVEL", ("PIX", "PXB", "PHB"), "one node without NVLink", lambda host, _: host.pcie),
-    Knob("NCCL_NET_GDR_LEVEL", ("PIX", "PXB", "PHB", "SYS"), "NCCL goes over RDMA", lambda host, _: host.rdma),
-    Knob("NCCL_IB_QPS_PER_CONNECTION", (2, 4, 8), "NCCL goes over RDMA", lambda host, _: host.rdma, "QPs"),
-    Knob("NCCL_IB_SPLIT_DATA_ON_QPS", (1,), "NCCL goes over RDMA, with several QPs", lambda host, _: host.rdma),
-    Knob("NCCL_IB_ADAPTIVE_ROUTING", (0, 1), "NCCL goes over RDMA", lambda host, _: host.rdma),
-    Knob(
+    NcclVariable("NCCL_BUFFSIZE", (2 << 20, 8 << 20), "everywhere except for latency", _not_latency, "bytes"),
+    NcclVariable("NCCL_NVLS_ENABLE", (0,), "where NCCL uses NVLS", lambda host, _: host.nvls),
+    NcclVariable("NCCL_P2P_LEVEL", ("PIX", "PXB", "PHB"), "one node without NVLink", lambda host, _: host.pcie),
+    NcclVariable("NCCL_NET_GDR_LEVEL", ("PIX", "PXB", "PHB", "SYS"), "NCCL goes over RDMA", lambda host, _: host.rdma),
+    NcclVariable("NCCL_IB_QPS_PER_CONNECTION", (2, 4, 8), "NCCL goes over RDMA", lambda host, _: host.rdma, "QPs"),
+    NcclVariable("NCCL_IB_SPLIT_DATA_ON_QPS", (1,), "NCCL goes over RDMA, with several QPs", lambda host, _: host.rdma),
+    NcclVariable("NCCL_IB_ADAPTIVE_ROUTING", (0, 1), "NCCL goes over RDMA", lambda host, _: host.rdma),
+    NcclVariable(
         "NCCL_IB_MERGE_NICS",
         (0,),
         "NCCL has merged ports of a NIC",
         lambda host, _: host.rdma and any("+" in nic for nic in host.nics),
     ),
-    Knob(
+    NcclVariable(
         "NCCL_CROSS_NIC",
         (0, 1),
         "several nodes with several NICs",
         lambda host, _: host.nodes > 1 and len(host.nics) > 1,
     ),
-    Knob("NCCL_PXN_DISABLE", (1,), "several nodes over RDMA", lambda host, _: host.nodes > 1 and host.rdma),
-    Knob("NCCL_P2P_PXN_LEVEL", (0, 1), "several nodes over RDMA", lambda host, _: host.nodes > 1 and host.rdma),
-    Knob("NCCL_SOCKET_NTHREADS", (2, 4, 8), "NCCL goes over TCP sockets", lambda host, _: host.sockets, "threads"),
-    Knob("NCCL_NSOCKS_PERTHREAD", (2, 4, 8), "NCCL goes over TCP sockets", lambda host, _: host.sockets, "sockets"),
+    NcclVariable("NCCL_PXN_DISABLE", (1,), "several nodes over RDMA", lambda host, _: host.nodes > 1 and host.rdma),
+    NcclVariable("NCCL_P2P_PXN_LEVEL", (0, 1), "several nodes over RDMA", lambda host, _: host.nodes > 1 and host.rdma),
+    NcclVariable(
+        "NCCL_SOCKET_NTHREADS", (2, 4, 8), "NCCL goes over TCP sockets", lambda host, _: host.sockets, "threads"
+    ),
+    NcclVariable(
+        "NCCL_NSOCKS_PERTHREAD", (2, 4, 8), "NCCL goes over TCP sockets", lambda host, _: host.sockets, "sockets"
+    ),
 )
 
 NOT_ASKED = "not requested"
@@ -137,7 +141,7 @@ def parameters(survey: Survey, objective: str, only: tuple[str, ...] = ()) -> tu
     return found, left
 
 
-def _why_not(knob: Knob, survey: Survey, objective: str, only: tuple[str, ...]) -> str:
+def _why_not(knob: NcclVariable, survey: Survey, objective: str, only: tuple[str, ...]) -> str:
     names = (knob.name, OLD_NAMES.get(knob.name, knob.name))
     known = [name for name in names if name in survey.set]
     if only and not set(names) & set(only):
@@ -162,7 +166,7 @@ def _name(name: str, survey: Survey) -> str:
     return name if _exists(name, survey.version) else OLD_NAMES.get(name, name)
 
 
-def _choices(knob: Knob, survey: Survey) -> Iterator[Choice]:
+def _choices(knob: NcclVariable, survey: Survey) -> Iterator[Choice]:
     now = survey.set.get(knob.name, _default(knob.name, survey))
     for each in knob.choices:
         too_many = knob.unit == "CTAs" and int(each) > OLD_MOST_CTAS and release(survey.version) < MANY_CTAS

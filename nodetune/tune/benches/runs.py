@@ -36,7 +36,7 @@ Faults = frozenset[tuple[str, ...]]
 
 
 @dataclass
-class Measured:
+class TrialFigures:
     """The results of a trial. `problem`: a host was lost; `others`: other load, by (host, measurement)."""
 
     found: list[Figure] = field(default_factory=list)
@@ -84,12 +84,12 @@ def measured(
     env: Mapping[str, str],
     how: Measure,
     connection: ConnectionOptions,
-) -> Measured:
+) -> TrialFigures:
     """Run items of a plan on all hosts together. If interrupted, end everything on the hosts and raise."""
     plan: dict[str, Any] = {"measurements": [dict(item) for item in items], "env": dict(env)}
     if len(targets) > 1:
         plan["group"] = {"hosts": sorted(target.name for target in targets)}
-    came = Measured()
+    came = TrialFigures()
     events = how(list(targets), lambda _target: dict(plan), connection)
     with closing(events):  # type: ignore[type-var]  # remote.measure and slurm.measure are generators
         for target, event in events:
@@ -98,7 +98,7 @@ def measured(
     return came
 
 
-def _take(came: Measured, host: str, event: Event) -> None:
+def _take(came: TrialFigures, host: str, event: Event) -> None:
     if not isinstance(event, Mapping):  # the host has ended
         if event.problem:
             came.problem = came.problem or of_host(host, event.problem.message)
@@ -111,7 +111,7 @@ def _take(came: Measured, host: str, event: Event) -> None:
         came.notes.append(text.plain(event["note"].get("text", "")))
 
 
-def trial(setting: Setting, cases: Sequence[Case], came: Measured, values: Mapping[str, float]) -> Trial:
+def trial(setting: Setting, cases: Sequence[Case], came: TrialFigures, values: Mapping[str, float]) -> Trial:
     """Return the trial of one measurement of a setting. Raise BenchError if a host could not restore its settings."""
     if came.unrestored:
         raise BenchError(f"{came.unrestored}: set it manually")

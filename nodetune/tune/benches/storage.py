@@ -15,7 +15,7 @@ from nodetune.hosts.target import Target
 from nodetune.onhost import sysctl
 from nodetune.tune.benches import kernel_settings, runs
 from nodetune.tune.benches.kernel_settings import Knob, KnobBench
-from nodetune.tune.benches.runs import Measured
+from nodetune.tune.benches.runs import TrialFigures
 from nodetune.tune.model import BenchError, Case, Choice, Parameter, Setting, Trial
 from nodetune.tune.request import StudyRequest
 from nodetune.verify.model import Figure
@@ -114,7 +114,7 @@ class StorageBench(KnobBench):
         trial = runs.trial(setting, cases, came, values)
         return replace(trial, seconds=round(time.monotonic() - began, 3))
 
-    def _measured(self, setting: Setting) -> Measured:
+    def _measured(self, setting: Setting) -> TrialFigures:
         files = kernel_settings.written(self.knobs, setting)
         options = {"dir": self.wanted.folder, "size": self.wanted.size, "repeats": REPEATS}
         direct = {**options, "repeats": 1, "seconds": DIRECT_SECONDS, "metrics": ["random_read"]}

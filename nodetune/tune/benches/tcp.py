@@ -15,7 +15,7 @@ from nodetune.hosts.target import Target
 from nodetune.onhost import sysctl
 from nodetune.tune.benches import kernel_settings, runs
 from nodetune.tune.benches.kernel_settings import Knob, KnobBench
-from nodetune.tune.benches.runs import Measured
+from nodetune.tune.benches.runs import TrialFigures
 from nodetune.tune.model import BenchError, Case, Parameter, Setting, Trial
 from nodetune.tune.request import StudyRequest
 from nodetune.verify.model import Figure
@@ -95,7 +95,7 @@ class TcpBench(KnobBench):
         trial = runs.trial(setting, cases, came, {_id(figure): figure.value for figure in came.found})
         return replace(trial, **common)
 
-    def _measured(self, setting: Setting) -> Measured:
+    def _measured(self, setting: Setting) -> TrialFigures:
         options = {"rounds": 1, "seconds": SECONDS, "network": self.wanted.network, "interface": self.wanted.interface}
         given = {name: value for name, value in options.items() if value}
         item = kernel_settings.item("tcp", given, kernel_settings.written(self.knobs, setting))

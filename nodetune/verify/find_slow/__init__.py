@@ -1,4 +1,4 @@
 """Find the part that makes runs over several hosts slow: `verify --find-slow`.
 
-`search` decides which runs it needs and concludes; it is pure. `host_rounds` carries the runs out on hosts.
+`schedule` plans a round, `host_rounds` executes it on hosts, `search` takes its results, `classify` says what they show.
 """

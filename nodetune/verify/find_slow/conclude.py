@@ -31,20 +31,24 @@ BROKEN = {HANG: "part-hangs", WRONG: "part-gives-wrong-data", "failed": "part-fa
 KINDS = {GPU: "gpu", NIC: "nic", PATH: "link", LINK: "link", UPLINK: "link"}
 
 
-def concluded(found: SlowSearch, now: int) -> Examined:
+def concluded(search: SlowSearch, now: int) -> Examined:
     """Return what a search concludes. `now`: Unix time of its end."""
-    states = [(name, "ok", "", now) for name in found.fleet.nodes]
+    states = [(name, "ok", "", now) for name in search.fleet.nodes]
     reached = unreached(
-        [*states, *((each.host, each.state, each.message, now) for each in found.unreached)], __version__
+        [
+            *states,
+            *((lost.host, lost.state, lost.message, now) for lost in search.unreached),
+        ],
+        __version__,
     )
-    every = (*_culprits(found, now), *_alone(found, now), *_doubts(found, now), *_whole(found, now))
-    return reached + Examined(every, tuple(_examinations(found, now)))
+    conclusions = (*_culprits(search, now), *_stragglers(search, now), *_doubts(search, now), *_joint_run(search, now))
+    return reached + Examined(conclusions, tuple(_examinations(search, now)))
 
 
-def _culprits(found: SlowSearch, now: int) -> Iterator[Conclusion]:
-    for culprit in found.result.culprits:
-        evidence = labels.evidence(culprit, found.fleet)
-        yield _named(culprit.part, culprit.fault, culprit.loss, found, now, evidence, _chance(culprit))
+def _culprits(search: SlowSearch, now: int) -> Iterator[Conclusion]:
+    for culprit in search.result.culprits:
+        evidence = labels.evidence(culprit, search.fleet)
+        yield _named(culprit.part, culprit.fault, culprit.loss, search, now, evidence, _chance(culprit))
 
 
 def _chance(culprit: Culprit) -> float:
@@ -52,19 +56,19 @@ def _chance(culprit: Culprit) -> float:
 
 
 def _named(
-    part: Part, broken: str, loss: float, found: SlowSearch, now: int, evidence: str, chance: float | None
+    part: Part, broken: str, loss: float, search: SlowSearch, now: int, evidence: str, chance: float | None
 ) -> Conclusion:
     row = faults.row(BROKEN.get(broken, f"{part.kind}-slow"))
-    hosts = tuple(found.hosts(part))
-    causes = [f"{host}: {line}" for host in hosts for line in found.causes.get(host, ())]
+    hosts = tuple(search.hosts(part))
+    causes = [f"{host}: {line}" for host in hosts for line in search.causes.get(host, ())]
     return Conclusion(
         row.id,
         SOURCE,
         hosts,
         row.severity,
-        f"{labels.name(part, found.fleet)}: {labels.loss(loss, broken)}",
+        f"{labels.name(part, search.fleet)}: {labels.loss(loss, broken)}",
         now,
-        _device(part, found),
+        _device(part, search),
         sure=MEASURED,
         chance=chance,
         observed=round(-loss, 4),
@@ -74,10 +78,10 @@ def _named(
     )
 
 
-def _device(part: Part, found: SlowSearch) -> Device | None:
+def _device(part: Part, search: SlowSearch) -> Device | None:
     if part.kind == NODE:
         return None
-    name = labels.name(part, found.fleet)
+    name = labels.name(part, search.fleet)
     if part.kind == GPU:
         return Device(f"GPU{part.rail}", kind="gpu")
     return Device(
@@ -93,41 +97,41 @@ def _next(part: Part, hosts: tuple[str, ...]) -> Next:
     return Next("audit", (), hosts) if hosts else Next(text="look at the ports and counters of its switches")
 
 
-def _alone(found: SlowSearch, now: int) -> Iterator[Conclusion]:
-    for each in found.stragglers:
-        row = faults.row("gpu-slow" if each.subject.startswith("GPU") else "node-slow")
+def _stragglers(search: SlowSearch, now: int) -> Iterator[Conclusion]:
+    for straggler in search.stragglers:
+        row = faults.row("gpu-slow" if straggler.subject.startswith("GPU") else "node-slow")
         yield Conclusion(
             row.id,
             SOURCE,
-            (each.host,),
+            (straggler.host,),
             row.severity,
-            f"{each.host} {text.plain(each.subject)}: {labels.loss(each.loss)} {labels.alone(each)}",
+            f"{straggler.host} {text.plain(straggler.subject)}: {labels.loss(straggler.loss)} {labels.straggler_evidence(straggler)}",
             now,
-            Device(text.plain(each.subject), kind="gpu") if each.subject.startswith("GPU") else None,
-            f"{each.metric} by itself",
+            Device(text.plain(straggler.subject), kind="gpu") if straggler.subject.startswith("GPU") else None,
+            f"{straggler.metric} by itself",
             sure=MEASURED,
-            chance=each.chance or None,
-            observed=round(-each.loss, 4),
-            evidence=(labels.alone(each),),
+            chance=straggler.chance or None,
+            observed=round(-straggler.loss, 4),
+            evidence=(labels.straggler_evidence(straggler),),
             who=row.who,
-            next=_audit(each),
+            next=_audit(straggler),
         )
 
 
-def _audit(each: Straggler) -> Next:
-    return Next("audit", (), (each.host,))
+def _audit(straggler: Straggler) -> Next:
+    return Next("audit", (), (straggler.host,))
 
 
-def _doubts(found: SlowSearch, now: int) -> Iterator[Conclusion]:
-    for each in found.result.doubts:
-        first, *others = each.between
-        names = tuple(labels.name(part, found.fleet) for part in others)
-        named = _named(first, "", each.loss, found, now, labels.doubt(each, found), None)
-        yield _suspected(named, each, names, now)
+def _doubts(search: SlowSearch, now: int) -> Iterator[Conclusion]:
+    for doubt in search.result.doubts:
+        first, *others = doubt.candidates
+        names = tuple(labels.name(part, search.fleet) for part in others)
+        named = _named(first, "", doubt.loss, search, now, labels.doubt(doubt, search), None)
+        yield _suspected(named, doubt, names, now)
 
 
-def _suspected(named: Conclusion, each: Doubt, others: tuple[str, ...], now: int) -> Conclusion:
-    more = ("--find-slow", "--more-rounds", str(each.rounds)) if each.rounds else ()
+def _suspected(named: Conclusion, doubt: Doubt, others: tuple[str, ...], now: int) -> Conclusion:
+    more = ("--find-slow", "--more-rounds", str(doubt.more_rounds)) if doubt.more_rounds else ()
     return Conclusion(
         named.fault,
         SOURCE,
@@ -145,38 +149,40 @@ def _suspected(named: Conclusion, each: Doubt, others: tuple[str, ...], now: int
     )
 
 
-def _whole(found: SlowSearch, now: int) -> Iterator[Conclusion]:
+def _joint_run(search: SlowSearch, now: int) -> Iterator[Conclusion]:
     """Yield that all others as one are short of what is expected, and no part explains it."""
-    if found.left:
+    if search.shortfall:
         row = faults.row(FLEET)
         yield Conclusion(
-            FLEET, SOURCE, (), row.severity, labels.proof(found), now, about=_about(found), sure=MEASURED,
-            observed=round(-found.left, 4), who=row.who, next=Next("verify", ("--find-slow",)),
+            FLEET, SOURCE, (), row.severity, labels.proof(search), now, about=_about(search), sure=MEASURED,
+            observed=round(-search.shortfall, 4), who=row.who, next=Next("verify", ("--find-slow",)),
         )  # fmt: skip
 
 
-def _about(found: SlowSearch) -> str:
-    return nodeset.fold(found.fleet.nodes)
+def _about(search: SlowSearch) -> str:
+    return nodeset.fold(search.fleet.nodes)
 
 
-def _examinations(found: SlowSearch, now: int) -> Iterator[Examination]:
+def _examinations(search: SlowSearch, now: int) -> Iterator[Examination]:
     """Yield what was proved: the hosts that reached as one what is expected have no slow part, nor path between them."""
-    doubtful = {host for each in found.result.doubts for part in each.between for host in found.hosts(part)}
-    whole = {found.fleet.nodes[node] for node in found.result.whole}
-    good = whole - doubtful if found.left is not None and not found.left else set()
-    every = tuple(Judged(each.id) for each in faults.of_source(SOURCE) if each.id != FLEET)
-    why = "the hosts as one did not reach what is expected" if found.left else "no run of the hosts as one"
-    for host in found.fleet.nodes:
-        judged = every if host in good else ()
-        unjudged = {} if judged else {f"{NODE}-slow": "named or suspected" if host not in whole - doubtful else why}
+    doubtful = {host for doubt in search.result.doubts for part in doubt.candidates for host in search.hosts(part)}
+    joint_nodes = {search.fleet.nodes[node] for node in search.result.joint_nodes}
+    good = joint_nodes - doubtful if search.shortfall is not None and not search.shortfall else set()
+    every_fault = tuple(Judged(fault.id) for fault in faults.of_source(SOURCE) if fault.id != FLEET)
+    why = "the hosts as one did not reach what is expected" if search.shortfall else "no run of the hosts as one"
+    for host in search.fleet.nodes:
+        judged = every_fault if host in good else ()
+        unjudged = (
+            {} if judged else {f"{NODE}-slow": "named or suspected" if host not in joint_nodes - doubtful else why}
+        )
         yield Examination(SOURCE, host, now, __version__, judged, unjudged)
-    yield Examination(SOURCE, "", now, __version__, _of_fleet(found, bool(good)))
+    yield Examination(SOURCE, "", now, __version__, _of_fleet(search, bool(good)))
 
 
-def _of_fleet(found: SlowSearch, is_good: bool) -> tuple[Judged, ...]:
+def _of_fleet(search: SlowSearch, is_good: bool) -> tuple[Judged, ...]:
     """Return what is proved of the fleet: its links, if there is no doubt about them, and that it is not slow as a whole."""
     if not is_good:
         return ()
-    doubtful = any(part.kind in (LINK, UPLINK) for each in found.result.doubts for part in each.between)
+    doubtful = any(part.kind in (LINK, UPLINK) for doubt in search.result.doubts for part in doubt.candidates)
     links = () if doubtful else (Judged("link-slow"), Judged("uplink-slow"), *map(Judged, BROKEN.values()))
-    return (Judged(FLEET, _about(found)), *links)
+    return (Judged(FLEET, _about(search)), *links)

@@ -41,15 +41,15 @@ def evidence(culprit: Culprit, fleet: Fleet) -> str:
     """Return why a part is named, in one line."""
     part = culprit.part
     if part.kind == UPLINK:
-        told = [f"to {_ends(culprit.seen_with, fleet.names)} under load"]
+        reasons = [f"to {_ends(culprit.slow_with, fleet.names)} under load"]
     elif part.kind in (PATH, LINK):
-        told = [f"in {text.count(culprit.runs, 'run')}", "both ends quick with others"]
+        reasons = [f"in {text.count(culprit.runs, 'run')}", "both ends quick with others"]
     else:
-        told = [f"with {_ends(culprit.seen_with, fleet.nodes)}", ALONE.get(culprit.solo, "by itself not clear")]
-    if culprit.quick_with:
-        told.append(f"quick with {_ends(culprit.quick_with, fleet.names if part.kind == UPLINK else fleet.nodes)}")
+        reasons = [f"with {_ends(culprit.slow_with, fleet.nodes)}", ALONE.get(culprit.solo, "by itself not clear")]
+    if culprit.fast_with:
+        reasons.append(f"quick with {_ends(culprit.fast_with, fleet.names if part.kind == UPLINK else fleet.nodes)}")
     chance = min(SUREST, exp(min(culprit.odds, 50.0)) / SLOW_PART_CHANCE)
-    return "; ".join([*told, f"odds 1 : {chance:,.0f} that this is chance"])
+    return "; ".join([*reasons, f"odds 1 : {chance:,.0f} that this is chance"])
 
 
 def _ends(numbers: Iterable[int], names: Sequence[str]) -> str:
@@ -58,58 +58,58 @@ def _ends(numbers: Iterable[int], names: Sequence[str]) -> str:
     return ", ".join(known[:MAX_ENDS]) + more
 
 
-def alone(each: Straggler) -> str:
+def straggler_evidence(straggler: Straggler) -> str:
     """Return why a part is named that is slow by itself."""
-    if each.floor:
-        return f"{each.metric} by itself, in {each.runs} runs; at least {each.floor.bound:.4g}: {each.floor.provenance}"
-    chance = min(SUREST, 1 / max(each.chance, 1e-12))
-    return f"{each.metric} by itself, in {each.runs} runs; odds 1 : {chance:,.0f} that this is chance"
+    if straggler.floor:
+        return f"{straggler.metric} by itself, in {straggler.runs} runs; at least {straggler.floor.bound:.4g}: {straggler.floor.provenance}"
+    chance = min(SUREST, 1 / max(straggler.chance, 1e-12))
+    return f"{straggler.metric} by itself, in {straggler.runs} runs; odds 1 : {chance:,.0f} that this is chance"
 
 
-def doubt(each: Doubt, found: SlowSearch) -> str:
+def doubt(undecided: Doubt, search: SlowSearch) -> str:
     """Return the possible parts, and how to decide."""
-    parts = " or ".join(name(part, found.fleet) for part in each.between)
-    noise = f"noise {100 * found.result.noise:.2g} %"
-    if not each.rounds:
-        return f"{parts}: {loss(each.loss)}, {noise}: too small for this noise"
-    spent = found.seconds[-1] if found.seconds else 0.0
-    minutes = f" (about {max(1, round(each.rounds * spent / 60))} min)" if spent else ""
-    return f"{parts}: {loss(each.loss)}, {noise}: {text.count(each.rounds, 'more round')}{minutes} would decide: --more-rounds {each.rounds}"
+    parts = " or ".join(name(part, search.fleet) for part in undecided.candidates)
+    noise = f"noise {100 * search.result.noise:.2g} %"
+    if not undecided.more_rounds:
+        return f"{parts}: {loss(undecided.loss)}, {noise}: too small for this noise"
+    spent = search.seconds[-1] if search.seconds else 0.0
+    minutes = f" (about {max(1, round(undecided.more_rounds * spent / 60))} min)" if spent else ""
+    return f"{parts}: {loss(undecided.loss)}, {noise}: {text.count(undecided.more_rounds, 'more round')}{minutes} would decide: --more-rounds {undecided.more_rounds}"
 
 
-def bimodal(found: SlowSearch) -> str:
+def bimodal(search: SlowSearch) -> str:
     """Return how often runs fall that no part explains; empty if rarely."""
-    low, every, depth = found.result.falls
-    if low < 3 or low < BIMODAL_SHARE * every:
+    falls, runs, depth = search.result.falls
+    if falls < 3 or falls < BIMODAL_SHARE * runs:
         return ""
-    return f"the figures are bimodal: {low} of {every} runs fell about {loss(1 - exp(-depth))} for no part's fault"
+    return f"the figures are bimodal: {falls} of {runs} runs fell about {loss(1 - exp(-depth))} for no part's fault"
 
 
-def proof(found: SlowSearch) -> str:
+def proof(search: SlowSearch) -> str:
     """Return what the others give as a whole."""
-    result = found.result
-    if not result.whole:
+    result = search.result
+    if not result.joint_nodes:
         return "no hosts are left to run as one"
-    out = [node for node in range(len(found.fleet.nodes)) if node not in result.whole]
-    without = f" without {nodeset.fold(found.fleet.nodes[node] for node in out)}" if out else ""
-    told = f"{text.count(len(result.whole), 'host')}{without} as one"
-    if result.whole_fault:
-        return f"{told}: {DID[result.whole_fault]}: something else is left"
-    if not result.whole_figure:
-        return f"{told}: not measured"
-    expected = found.expect or result.level
-    figure = f"{told}: {result.whole_figure:.4g} {found.unit}"
-    if found.left is None:
+    out = [node for node in range(len(search.fleet.nodes)) if node not in result.joint_nodes]
+    without = f" without {nodeset.fold(search.fleet.nodes[node] for node in out)}" if out else ""
+    hosts = f"{text.count(len(result.joint_nodes), 'host')}{without} as one"
+    if result.joint_fault:
+        return f"{hosts}: {DID[result.joint_fault]}: something else is left"
+    if not result.joint_figure:
+        return f"{hosts}: not measured"
+    expected = search.expect or result.level
+    figure = f"{hosts}: {result.joint_figure:.4g} {search.unit}"
+    if search.shortfall is None:
         return f"{figure}: two hosts have nothing to be compared with: give --expect"
-    if found.left:
-        why = "the pair is short, which host is undecided" if len(found.fleet.nodes) == 2 else "something else is left"
-        return f"{figure}, expected {expected:.4g}: still {100 * found.left:.2g} % short: {why}"
+    if search.shortfall:
+        why = "the pair is short, which host is undecided" if len(search.fleet.nodes) == 2 else "something else is left"
+        return f"{figure}, expected {expected:.4g}: still {100 * search.shortfall:.2g} % short: {why}"
     return f"{figure}, expected {expected:.4g}"
 
 
-def next_command(part: Part, found: SlowSearch, asked: Sequence[str]) -> str:
+def next_command(part: Part, search: SlowSearch, asked: Sequence[str]) -> str:
     """Return the command to go on with."""
-    hosts = found.hosts(part)
+    hosts = search.hosts(part)
     if part.kind == GPU:
         return command(["verify", *limited_to(asked, hosts), "--only", "gpu_load", "--gpu", str(part.rail)])
     if part.kind == PATH:
@@ -121,12 +121,12 @@ def next_command(part: Part, found: SlowSearch, asked: Sequence[str]) -> str:
 
 def limited_to(asked: Sequence[str], hosts: Sequence[str]) -> list[str]:
     """Return the options that select hosts, for these hosts only."""
-    words, skip = [], False
+    options, skip = [], False
     for word in asked:
         if word not in ("-l", "--limit") and not skip:
-            words.append(word)
+            options.append(word)
         skip = word in ("-l", "--limit")
-    return [*words, "-l", ",".join(hosts)]
+    return [*options, "-l", ",".join(hosts)]
 
 
 def command(words: Sequence[str]) -> str:

@@ -1,11 +1,11 @@
-"""The values of a search: what is searched, the rounds of runs that it requests, their answers, and its result. Pure."""
+"""The values of a search: what is searched, its rounds of runs, their results, and what they show. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-SOLO, PAIRS, WHOLE = "solo", "pairs", "whole"
+SOLO, PAIRS, JOINT = "solo", "pairs", "whole"
 
 HANG, FAILED, WRONG = FAULTS = ("hang", "failed", "wrong data")
 
@@ -23,21 +23,22 @@ class Fleet:
     names: tuple[str, ...] = ("",)
     """The name of each domain."""
 
-    def members(self, domain: int) -> list[int]:
-        return [node for node, each in enumerate(self.domains) if each == domain]
-
 
 @dataclass(frozen=True)
 class Round:
-    """Disjoint groups of nodes that run at the same time. `loaded`: every domain sends as much as it can to others."""
+    """Disjoint groups of nodes that run at the same time.
+
+    `loaded`: every domain sends as much as it can to others. `ring`: one of the rounds that have all neighbours.
+    """
 
     kind: str
     groups: tuple[tuple[int, ...], ...]
     loaded: bool = False
+    ring: bool = False
 
 
 @dataclass(frozen=True)
-class Answer:
+class GroupResult:
     """The figures of a group: one a GPU (solo) or a rail. 0: none, for the reason in `fault`. Empty: not measured."""
 
     figures: tuple[float, ...] = ()
@@ -45,8 +46,8 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Run:
-    """One run that was carried out: logarithms of its figures. `round` counts from 0."""
+class GroupRun:
+    """One run of a group: logarithms of its figures. `round` counts from 0."""
 
     nodes: tuple[int, ...]
     rails: tuple[float, ...]
@@ -66,15 +67,39 @@ class Part:
     rail: int | None = None
 
 
+@dataclass
+class Classification:
+    """The state of all parts by the runs. `named` and `doubts` have parts; `odds`, `clear` and `proven` are about nodes."""
+
+    odds: list[float]
+    clear: set[int]
+    proven: set[int]
+    named: dict[Part, float] = field(default_factory=dict)
+    doubts: dict[Part, float] = field(default_factory=dict)
+    level: float = 0.0
+    noise: float = 0.0
+    falls: tuple[int, int, float] = (0, 0, 0.0)
+    figures: list[float] = field(default_factory=list)
+    """Each run's whole figure below its level."""
+    worst_rails: list[float] = field(default_factory=list)
+    """Each run's worst rail below the whole."""
+    far_runs: set[int] = field(default_factory=set)
+    """The runs across domains that count for and against their nodes, by number."""
+    hidden_drift: float = 0.0
+    """How far the whole fleet may have moved between rounds: no part is named for a smaller loss."""
+    named_nodes: set[int] = field(default_factory=set)
+    """The nodes that are named: as a whole, or by a rail."""
+
+
 @dataclass(frozen=True)
 class Culprit:
-    """A named part. `loss`: the fraction that is missing. `seen_with`: the nodes or domains with which it is slow."""
+    """A named part. `loss`: the fraction that is missing. `slow_with`: the nodes or domains with which it is slow."""
 
     part: Part
     fault: str
     loss: float
-    seen_with: tuple[int, ...]
-    quick_with: tuple[int, ...]
+    slow_with: tuple[int, ...]
+    fast_with: tuple[int, ...]
     runs: int
     solo: str
     odds: float
@@ -85,24 +110,24 @@ class Culprit:
 class Doubt:
     """Parts that explain the same runs, and the number of rounds that would decide (0: none would)."""
 
-    between: tuple[Part, ...]
+    candidates: tuple[Part, ...]
     loss: float
-    rounds: int
+    more_rounds: int
 
 
 @dataclass(frozen=True)
-class Result:
-    """The result of a search. `left` is the fraction that the others are short of as a whole, once the culprits are out."""
+class SearchResult:
+    """The result of a search. `shortfall`: the fraction that the joint run of the others, without the culprits, is below target."""
 
     culprits: tuple[Culprit, ...] = ()
     doubts: tuple[Doubt, ...] = ()
-    left: float | None = None
-    whole: tuple[int, ...] = ()
-    whole_figure: float = 0.0
-    whole_fault: str = ""
+    shortfall: float | None = None
+    joint_nodes: tuple[int, ...] = ()
+    joint_figure: float = 0.0
+    joint_fault: str = ""
     level: float = 0.0
     noise: float = 0.0
     falls: tuple[int, int, float] = (0, 0, 0.0)
     """Runs that fell for no part's fault, of how many, and how far: bimodal figures."""
     rounds: Sequence[Round] = field(default_factory=tuple)
-    runs: Sequence[Run] = field(default_factory=tuple)
+    runs: Sequence[GroupRun] = field(default_factory=tuple)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from nodetune.facts.machine import Machine
 from nodetune.statistics.distributions import normal_tail
 from nodetune.statistics.outliers import robust
 from nodetune.statistics.thresholds import MIN_ALIKE, MIN_STRAGGLER_LOSS, MIN_STRAGGLER_SPREAD, STRAGGLER_CHANCE
-from nodetune.verify.find_slow.host_rounds import SOLO_METRICS, kind_of
+from nodetune.verify import hardware_limits, reference
 from nodetune.verify.model import Expectation, Figure
 
-Floor = Callable[[Figure], Expectation | None]
-"""The shipped figure that decides about a part by itself; None without one."""
+SOLO_METRICS = ("bf16", "bf16_sustained", "device_copy", "local")
+"""Metrics of a host by itself that show how fast its parts are. Others of the same measurements are for people."""
 
 
 @dataclass(frozen=True)
@@ -31,21 +32,34 @@ class Straggler:
     floor: Expectation | None = None
 
 
-def stragglers(figures: Sequence[Figure], floor: Floor = lambda _: None) -> list[Straggler]:
-    """Return the outliers on the slow side, the worst first; of a part only its worst metric."""
+def kind_of(figure: Figure) -> tuple[str, str]:
+    return figure.measurement, figure.metric
+
+
+def usual_figures(figures: Iterable[Figure]) -> dict[tuple[str, str], float]:
+    """Return the middle figure over the fleet of each metric that shows how fast a part is by itself."""
+    by_kind: dict[tuple[str, str], list[float]] = {}
+    for figure in figures:
+        if figure.metric in SOLO_METRICS and figure.value > 0:
+            by_kind.setdefault(kind_of(figure), []).append(figure.value)
+    return {kind: sorted(values)[len(values) // 2] for kind, values in by_kind.items()}
+
+
+def stragglers(figures: Sequence[Figure], machines: Mapping[str, Machine]) -> list[Straggler]:
+    """Return the outliers on the slow side, the worst first; of a part only its worst metric. `machines`: by host."""
     kinds: dict[tuple[str, str], list[Figure]] = {}
     for figure in figures:
         if figure.metric in SOLO_METRICS and figure.value > 0:
             kinds.setdefault(kind_of(figure), []).append(figure)
     tests = sum(map(len, kinds.values()))
-    found = [
-        each
+    candidates = [
+        straggler
         for alike in kinds.values()
-        for each in (_outliers(alike, tests) if len(alike) >= MIN_ALIKE else _below(alike, floor))
+        for straggler in (_outliers(alike, tests) if len(alike) >= MIN_ALIKE else _below(alike, machines))
     ]
     worst: dict[tuple[str, str], Straggler] = {}
-    for each in sorted(found, key=lambda each: -each.loss):
-        worst.setdefault((each.host, each.subject), each)
+    for straggler in sorted(candidates, key=lambda straggler: -straggler.loss):
+        worst.setdefault((straggler.host, straggler.subject), straggler)
     return list(worst.values())
 
 
@@ -59,13 +73,20 @@ def _outliers(alike: Sequence[Figure], tests: int) -> Iterable[Straggler]:
             yield Straggler(figure.host, figure.subject, figure.metric, loss, chance)
 
 
-def _below(alike: Sequence[Figure], floor: Floor) -> Iterable[Straggler]:
+def _below(alike: Sequence[Figure], machines: Mapping[str, Machine]) -> Iterable[Straggler]:
     for figure in alike:
-        least = floor(figure)
-        if least and not least.met_by(figure):
+        machine = machines.get(figure.host)
+        floor = _floor(figure, machine) if machine else None
+        if floor and not floor.met_by(figure):
             yield Straggler(
-                figure.host, figure.subject, figure.metric, 1 - figure.value / least.bound, 0.0, floor=least
+                figure.host, figure.subject, figure.metric, 1 - figure.value / floor.bound, 0.0, floor=floor
             )
+
+
+def _floor(figure: Figure, machine: Machine) -> Expectation | None:
+    """Return the shipped figure if being below it decides."""
+    expected, entry = reference.shipped(figure, machine, hardware_limits.of(figure, machine)) or (None, None)
+    return expected if expected and entry and entry.decides(met=False) else None
 
 
 def confirmed(
@@ -73,9 +94,13 @@ def confirmed(
 ) -> list[Straggler]:
     """Return those that lost at least half as much in a second run: one that falls now and then does not count."""
     second = {(figure.host, figure.subject, figure.metric): figure for figure in again}
-    kept = []
-    for each in first:
-        figure = second.get((each.host, each.subject, each.metric))
-        if figure and 1 - figure.value / (each.floor.bound if each.floor else usual[kind_of(figure)]) >= each.loss / 2:
-            kept.append(replace(each, runs=2))
-    return kept
+    still_slow = []
+    for straggler in first:
+        figure = second.get((straggler.host, straggler.subject, straggler.metric))
+        if (
+            figure
+            and 1 - figure.value / (straggler.floor.bound if straggler.floor else usual[kind_of(figure)])
+            >= straggler.loss / 2
+        ):
+            still_slow.append(replace(straggler, runs=2))
+    return still_slow

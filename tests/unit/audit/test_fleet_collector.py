@@ -25,7 +25,7 @@ def host(name, **facts):
 
 
 def found(hosts, check, by="gpu", reference=None, groups=None):
-    census = fleet.Collector([fleet_comparisons.every()[check]], by, reference)
+    census = fleet.FleetComparison([fleet_comparisons.every()[check]], by, reference)
     if groups:
         census.expect(groups)
     for each in hosts:
@@ -276,7 +276,7 @@ def test_hostile_shapes_harm_nobody(shape):
     good = [host(f"n{each}", rdma__devices={"value": {}}) for each in range(4)]
     for given in ({"value": shape}, {"each": {"GPU0": {"value": shape}}}):
         nasty = document.from_data({"host": "x", "facts": dict.fromkeys(names, given)})
-        census = fleet.Collector(by="all")
+        census = fleet.FleetComparison(by="all")
         for each in (*good, nasty):
             census.add(each)
         texts = [one.observed + one.wanted + one.reason for runs in fleet.findings(census).values() for one in runs[0]]

@@ -8,7 +8,7 @@ from nodetune.checks import fleet_comparisons
 
 
 def told(count, seed, each):
-    census, planted = fleet.Collector(), {}
+    census, planted = fleet.FleetComparison(), {}
     for host, fault in synthetic.hosts(count, seed, each):
         census.add(host)
         if fault:
@@ -39,7 +39,7 @@ def test_a_healthy_fleet_with_its_noise_raises_nothing():
 
 def test_what_the_collector_keeps_does_not_grow_with_equal_hosts():
     base = synthetic.machines()[0][1]
-    census = fleet.Collector()
+    census = fleet.FleetComparison()
     for number in range(50):
         census.add(type(base)(f"a{number}", base.facts))
     kept = len(census._interned)

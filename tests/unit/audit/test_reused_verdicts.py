@@ -2,8 +2,8 @@
 
 from nodetune.api.model import Check, HostFacts, Remedy, Value
 from nodetune.api.predicates import Equals
-from nodetune.audit.evaluate import Prepared
-from nodetune.audit.reused_verdicts import MAX_KEPT, Judge
+from nodetune.audit.evaluate import PreparedCheck
+from nodetune.audit.reused_verdicts import MAX_KEPT, CheckEvaluator
 
 OFF, ON = Value(value=False), Value(value=True)
 
@@ -17,7 +17,7 @@ def judge():
         return facts["a.size"] if facts["a.on"] else 0
 
     check = Check(Equals(0), "low", Remedy("manual"), observe=observe, needs=("a.on", "a.size"), id="a-large")
-    return Judge([Prepared(check)]), judged
+    return CheckEvaluator([PreparedCheck(check)]), judged
 
 
 def host(on, size, **about):

@@ -219,24 +219,24 @@ def test_the_environment_wins_over_files_and_later_files_win():
     ],
 )
 def test_a_selection_reads_its_signs_only_at_the_start(value, selected):
-    assert nccl_reading.Selection(value).selected(["lo", "eth0", "eth1", "eth10"]) == selected
+    assert nccl_reading.NcclSelection(value).selected(["lo", "eth0", "eth1", "eth10"]) == selected
 
 
 def test_a_caret_behind_an_equals_sign_is_part_of_the_name():
-    selection = nccl_reading.Selection("=^eth0")
+    selection = nccl_reading.NcclSelection("=^eth0")
     assert not selection.excludes
     assert selection.misplaced() == ["^eth0"]
 
 
 @pytest.mark.parametrize("token", ["eth0", "mlx5_0", "mlx5_bond_0", "rocep1s0f1", "mlx5_0:1"])
 def test_a_token_that_ends_in_a_number_is_a_name(token):
-    assert _prefixes.is_name(nccl_reading.Selection(token), token)
+    assert _prefixes.is_name(nccl_reading.NcclSelection(token), token)
 
 
 @pytest.mark.parametrize("token", ["en", "enp1s", "bond", "mlx5", "mlx5_", "bnxt_re"])
 def test_other_tokens_are_prefixes_unless_the_selection_is_exact(token):
-    assert not _prefixes.is_name(nccl_reading.Selection(token), token)
-    assert _prefixes.is_name(nccl_reading.Selection(f"={token}"), token)
+    assert not _prefixes.is_name(nccl_reading.NcclSelection(token), token)
+    assert _prefixes.is_name(nccl_reading.NcclSelection(f"={token}"), token)
 
 
 def port(state="ACTIVE", layer="InfiniBand", rate=400):

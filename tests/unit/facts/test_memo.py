@@ -140,7 +140,7 @@ def test_results_keep_no_more_facts_than_the_pool_may(monkeypatch, length):
 
 def test_a_missing_fact_is_never_taken_for_another_hosts():
     check = next(check for check in checks.load_all() if check.id == "open-files-total-low")
-    ready = evaluate.Prepared(check)
+    ready = evaluate.PreparedCheck(check)
     reasons = ["not collected", *(f"reader {number} failed" for number in range(3)), "not collected"]
     failed = [{"sysctl": why} if "failed" in why else {} for why in reasons]
     told = [ready.judge(HostFacts("n", {}, {"failed": each})).reason for each in failed]
@@ -151,7 +151,7 @@ def test_a_missing_fact_is_never_taken_for_another_hosts():
 def test_equal_values_of_different_types_are_judged_apart():
     seen = {"number": 1, "fraction": 1.0, "flag": True}
     check = next(check for check in checks.load_all() if check.id == "gpu-pcie-replays-frequent")
-    ready = evaluate.Prepared(replace(check, observe=lambda _: seen, applies=(), needs=()))
+    ready = evaluate.PreparedCheck(replace(check, observe=lambda _: seen, applies=(), needs=()))
     assert ready.judge(HostFacts("n", {})).observed == "flag: yes"  # the only one that is no number
 
 

@@ -5,16 +5,16 @@ import random
 import pytest
 
 from nodetune.guard.node import condition as conditions
-from nodetune.guard.node.condition import ALL, Condition, Look, Looks
+from nodetune.guard.node.condition import ALL, CheckResults, Condition, RecentChecks
 
-GOOD, BAD, OTHER = Look({}), Look({"gpu-lost": "GPU3: lost"}), Look({"gpu-missing": "7 of 8"})
-BLIND = Look({}, why="the health check did not answer")
+GOOD, BAD, OTHER = CheckResults({}), CheckResults({"gpu-lost": "GPU3: lost"}), CheckResults({"gpu-missing": "7 of 8"})
+BLIND = CheckResults({}, why="the health check did not answer")
 PROBLEM = Condition("True", "GatingCheckFails", ("gpu-lost",))
 HEALTHY = Condition("False", "GatingChecksPass")
 
 
 def after(looks, enforced=(ALL,)):
-    kept = Looks(enforced)
+    kept = RecentChecks(enforced)
     for each in looks:
         kept.add(each)
     return kept.condition()
@@ -31,9 +31,9 @@ def after(looks, enforced=(ALL,)):
         ([BAD, BLIND, BAD], None),
         ([BAD, BAD, BAD, BLIND], None),
         ([BAD, OTHER, BAD], None),
-        ([GOOD, Look({}, ["gpu-lost"]), GOOD], None),
-        ([BAD, Look({**BAD.failed, **OTHER.failed}), BAD], PROBLEM),
-        ([Look(BAD.failed, ["gpu-missing"])] * 3, PROBLEM),
+        ([GOOD, CheckResults({}, ["gpu-lost"]), GOOD], None),
+        ([BAD, CheckResults({**BAD.failed, **OTHER.failed}), BAD], PROBLEM),
+        ([CheckResults(BAD.failed, ["gpu-missing"])] * 3, PROBLEM),
         ([BAD, BAD, BAD, GOOD, GOOD, GOOD], HEALTHY),
     ],
 )
@@ -46,12 +46,12 @@ def test_a_check_that_is_not_enforced_is_only_observed():
     assert found == Condition("False", "GatingCheckWouldFail", ("gpu-lost",))
     assert found.message == "observed only: gpu-lost: GPU3: lost"
     assert after([BAD] * 3, []).status == "False"
-    assert after([BAD, Look({}, ["gpu-lost"]), GOOD], ["gpu-missing"]) == HEALTHY
-    assert after([GOOD, Look({}, ["gpu-lost"]), GOOD], []) is None
+    assert after([BAD, CheckResults({}, ["gpu-lost"]), GOOD], ["gpu-missing"]) == HEALTHY
+    assert after([GOOD, CheckResults({}, ["gpu-lost"]), GOOD], []) is None
 
 
 def test_a_gap_begins_a_new_row():
-    kept = Looks([ALL])
+    kept = RecentChecks([ALL])
     kept.add(BAD)
     kept.add(BAD)
     kept.forget()
@@ -60,7 +60,7 @@ def test_a_gap_begins_a_new_row():
 
 
 def test_the_message_is_one_bounded_line():
-    found = after([Look({"gpu-lost": "a\nb\x1b[0m" + "x" * 1000})] * 3)
+    found = after([CheckResults({"gpu-lost": "a\nb\x1b[0m" + "x" * 1000})] * 3)
     assert found.message.startswith("gpu-lost: a b\\x1b[0mx")
     assert len(found.message) <= conditions.MAX_MESSAGE_LENGTH
     assert found.message.isprintable()
@@ -70,7 +70,7 @@ RESULTS = [
     ({"verdict": "pass", "findings": [], "unknown": []}, GOOD),
     ({"verdict": "fail", "findings": [{"check": "gpu-lost", "observed": "gone", "subjects": "GPU3: lost"}]}, BAD),
     ({"verdict": "inconclusive", "reason": BLIND.why}, BLIND),
-    ({"verdict": "inconclusive", "unknown": [{"check": "gpu-lost"}]}, Look({}, ("gpu-lost",))),
+    ({"verdict": "inconclusive", "unknown": [{"check": "gpu-lost"}]}, CheckResults({}, ("gpu-lost",))),
 ]
 
 
@@ -87,9 +87,9 @@ def test_what_is_no_result_is_a_look_at_nothing(result):
 
 def test_no_fault_of_less_than_three_looks_changes_it():
     chance = random.Random(36)
-    kept, row = Looks([ALL]), []
+    kept, row = RecentChecks([ALL]), []
     for _ in range(1000):
-        look = chance.choice([GOOD] * 6 + [BAD] * 3 + [OTHER, BLIND, Look({}, ["gpu-lost"])])
+        look = chance.choice([GOOD] * 6 + [BAD] * 3 + [OTHER, BLIND, CheckResults({}, ["gpu-lost"])])
         row = [*row, look][-3:]
         kept.add(look)
         found = kept.condition()

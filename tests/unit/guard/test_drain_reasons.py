@@ -19,7 +19,7 @@ class Slurm:
 
     def node(self, name):
         now = time.strftime("%Y-%m-%dT%H:%M:%S")
-        return scontrol.Node(f"NodeName={name} State=IDLE+DRAIN Reason=Prolog error [slurm@{now}]")
+        return scontrol.SlurmNode(f"NodeName={name} State=IDLE+DRAIN Reason=Prolog error [slurm@{now}]")
 
     def give_reason(self, name, reason):
         self.reasons.append((name, reason))

@@ -5,14 +5,14 @@ import pytest
 from nodetune.api.model import Finding, HostFacts, HostResult
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 from nodetune.guard.deploy import resume
-from nodetune.guard.node.scontrol import Node
+from nodetune.guard.node.scontrol import SlurmNode
 
 REASON = "nodetune: gpu-lost: GPU0"
 
 
 def fate(*statuses, state="IDLE+DRAIN", blamed=("gpu-lost",)):
     """What happens to a node without a policy: `statuses` are (check, status) of its gating checks."""
-    node = Node(f"NodeName=n01 State={state} Reason={REASON} [root@2026-11-21T10:00:00]")
+    node = SlurmNode(f"NodeName=n01 State={state} Reason={REASON} [root@2026-11-21T10:00:00]")
     drained = resume.Drained(node, ({"reason": REASON, "checks": list(blamed)},))
     findings = tuple(Finding(check, status, "critical", observed="GPU0", gates=True) for check, status in statuses)
     return resume.decide(drained, HostResult("n01", "ok", facts=HostFacts("n01", {}), findings=findings))

@@ -11,9 +11,9 @@ import time
 import pytest
 
 from nodetune.guard.node import records
-from nodetune.guard.node.condition import ALL, Looks
-from nodetune.guard.node.node_status import RefusedError
-from nodetune.guard.node.report import HEARTBEAT_SECONDS, JITTER_SECONDS, STALE_SECONDS, Reporter, Results
+from nodetune.guard.node.condition import ALL, RecentChecks
+from nodetune.guard.node.node_status import SlurmRefusedError
+from nodetune.guard.node.report import HEARTBEAT_SECONDS, JITTER_SECONDS, STALE_SECONDS, ContainerResults, NodeReporter
 from tests.support.condition_server import ApiServer
 from tests.unit.guard.reporter_process import look_until, reporting
 from tests.unit.guard.test_condition import BAD, BLIND, GOOD
@@ -26,7 +26,7 @@ class Node:
 
     def __init__(self, high=True):
         self.now, self.told, self.problems = 1000.0, [], []
-        self.reporter = Reporter("n01", self, Looks([ALL]), lambda low, most: most if high else low)
+        self.reporter = NodeReporter("n01", self, RecentChecks([ALL]), lambda low, most: most if high else low)
 
     def patch(self, node, condition, since):
         assert node == "n01"
@@ -91,7 +91,7 @@ def test_looks_far_apart_are_not_in_a_row():
 
 def test_a_refused_change_is_tried_again_ever_less_often():
     node = Node()
-    node.problems = [RefusedError("503") for _ in range(6)]
+    node.problems = [SlurmRefusedError("503") for _ in range(6)]
     node.see(BAD, BAD, BAD)
     node.see(*[BAD] * 10)
     times = [at for at, _ in node.told]
@@ -101,7 +101,7 @@ def test_a_refused_change_is_tried_again_ever_less_often():
 
 def test_the_wait_that_the_server_asks_for_is_kept():
     node = Node(high=False)
-    node.problems = [RefusedError("429", wait=90)]
+    node.problems = [SlurmRefusedError("429", wait=90)]
     node.see(BAD, BAD, BAD)
     node.see(BAD, BAD, BAD)
     (refused, _), (written, _) = node.told
@@ -110,7 +110,7 @@ def test_the_wait_that_the_server_asks_for_is_kept():
 
 def test_what_changed_meanwhile_is_what_is_written_in_the_end():
     node = Node(high=False)
-    node.problems = [RefusedError("gone") for _ in range(3)]
+    node.problems = [SlurmRefusedError("gone") for _ in range(3)]
     node.see(BAD, BAD, BAD)
     node.see(GOOD, GOOD, GOOD)
     assert node.told[-1][1] == "False"
@@ -118,7 +118,7 @@ def test_what_changed_meanwhile_is_what_is_written_in_the_end():
 
 def test_each_result_is_taken_once(tmp_path):
     file = str(tmp_path / "health.json")
-    results = Results(file)
+    results = ContainerResults(file)
     assert results.new() is None
     records.write(file, json.dumps({"verdict": "pass"}))
     assert not results.new().why

@@ -11,7 +11,7 @@ from nodetune.api.model import Absent, HostFacts, HostResult, Value
 from nodetune.guard.deploy import cluster, document, node_state, resume, status, uninstall
 from nodetune.guard.deploy.nodes import GuardedHosts, GuardedNode
 from nodetune.guard.deploy.paths import POLICY
-from nodetune.guard.node.scontrol import Node
+from nodetune.guard.node.scontrol import SlurmNode
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.report.text import guard as text_guard
 from tests.support import documents
@@ -22,7 +22,7 @@ HELD = {"node": "n01", "job": "7", "time": NOW - 2, "reason": REASON, "checks": 
 
 
 def node(reason="Prolog error", state="IDLE+DRAIN"):
-    return Node(f"NodeName=n01 State={state} Reason={reason} [root@2026-11-21T10:00:00]")
+    return SlurmNode(f"NodeName=n01 State={state} Reason={reason} [root@2026-11-21T10:00:00]")
 
 
 def probed(held=HELD, explained=""):
@@ -81,7 +81,7 @@ def test_a_reason_that_is_written_meanwhile_stays_the_guards():
 def test_status_says_which_check_failed_and_its_value(beat, verdict, reason):
     result = probed()
     result.facts.facts[f"file.{node_state.HEARTBEAT}"] = Value(f"{NOW} {beat}\n")
-    found = status.of(Node("NodeName=n01 State=IDLE"), result)
+    found = status.of(SlurmNode("NodeName=n01 State=IDLE"), result)
     assert (found.guard.last_run[2], found.guard.last_reason) == (verdict, reason)
     stream = io.StringIO()
     text_guard.print_status(stream, [found], "")
@@ -114,8 +114,8 @@ def test_an_uninstall_names_the_nodes_that_the_guard_drained(tmp_path, monkeypat
 
 
 def test_only_the_local_node_is_read_without_a_connection():
-    here = Node(f"NodeName=gpu7 NodeHostName={socket.gethostname()} State=IDLE")
-    there = Node("NodeName=gpu8 NodeHostName=elsewhere State=IDLE")
+    here = SlurmNode(f"NodeName=gpu7 NodeHostName={socket.gethostname()} State=IDLE")
+    there = SlurmNode("NodeName=gpu8 NodeHostName=elsewhere State=IDLE")
     nodes = {each.name: each for each in (here, there)}
     ways = {target.name: target.connection for target in cluster.targets(ConnectionOptions(), nodes)}
     assert ways == {"gpu7": "local", "gpu8": "ssh"}
@@ -126,7 +126,7 @@ def test_only_the_local_node_is_read_without_a_connection():
 def test_an_inventory_says_itself_how_this_host_is_reached(tmp_path):
     hosts = tmp_path / "hosts.yml"
     hosts.write_text("all: {hosts: {gpu7: {ansible_host: 192.0.2.7}, other: {}}}\n")
-    here = Node(f"NodeName=gpu7 NodeHostName={socket.gethostname()} State=IDLE")
+    here = SlurmNode(f"NodeName=gpu7 NodeHostName={socket.gethostname()} State=IDLE")
     (target,) = cluster.targets(ConnectionOptions(inventory=str(hosts)), {"gpu7": here})
     assert (target.address, target.connection) == ("192.0.2.7", "ssh")
 

@@ -9,7 +9,7 @@ from nodetune.facts import document
 from nodetune.foundation import paths
 from nodetune.history import trends
 from nodetune.history.points import DAY
-from nodetune.history.trends import Part
+from nodetune.history.trends import LeafSeries
 
 START = 20_700 * DAY  # of conftest.py
 HOSTS = 20
@@ -141,8 +141,8 @@ def test_a_gpu_that_runs_ever_hotter_than_the_others_is_named(history, look):
 
 
 def test_with_few_peers_a_part_without_a_past_is_not_judged():
-    assert not trends.judge([Part("n1", f"{REPLAYS}/GPU0", 10**6)], 8)[0].hit
-    assert trends.judge([Part("n1", f"{REPLAYS}/GPU0", 10**6)], 800)[0].hit
+    assert not trends.judge([LeafSeries("n1", f"{REPLAYS}/GPU0", 10**6)], 8)[0].hit
+    assert trends.judge([LeafSeries("n1", f"{REPLAYS}/GPU0", 10**6)], 800)[0].hit
 
 
 def test_all_gpus_of_a_host_that_die_together_are_named(days):

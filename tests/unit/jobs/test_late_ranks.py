@@ -10,7 +10,7 @@ import pytest
 from benchmarks.late_ranks import trial
 from benchmarks.support.late_jobs import QuietJob
 from nodetune.foundation import UserError, schemas
-from nodetune.jobs.late_ranks import inspector, judge, lateness, run
+from nodetune.jobs.late_ranks import analysis, inspector, lateness, run
 from nodetune.jobs.late_ranks.model import FIRST, HOST, OPEN, PROGRAM, Communicator, Job, Kind, Process
 from nodetune.jobs.late_ranks.request import SlowRequest
 from tests.support import archives, inspector_files
@@ -26,35 +26,35 @@ def job(name="812", hosts=HOSTS, layout="one", seed=1, **planted):
 
 
 def found(*jobs):
-    return judge.judged(jobs)
+    return analysis.find_late_ranks(jobs)
 
 
 def named(result):
-    return [(each.cause, part.host, part.is_host, part.ranks) for each in result.conclusions for part in each.parts]
+    return [(each.cause, part.host, part.is_host, part.ranks) for each in result.causes for part in each.parts]
 
 
 @pytest.mark.parametrize("layout", ["one", "buckets", "same buckets", "tensor"])
 def test_a_healthy_job_has_no_late_rank(layout):
     result = found(job(layout=layout))
-    assert not result.conclusions
-    assert result.jobs[0].judged == 32
+    assert not result.causes
+    assert result.jobs[0].compared == 32
     assert run.exit_code(result) == 0
 
 
 @pytest.mark.parametrize("layout", ["one", "buckets", "same buckets", "tensor"])
 def test_a_slow_rank_is_named_and_not_those_that_wait_for_it(layout):
     result = found(job(layout=layout, slow={("gpu002", 3): 0.1}))
-    (only,) = result.conclusions
+    (only,) = result.causes
     (part,) = only.parts
     assert (part.host, part.local, part.of, part.is_host) == ("gpu002", (3,), 8, False)
-    assert part.seen.last > 0.9
+    assert part.lateness.last > 0.9
     assert run.exit_code(result) == 1
 
 
 def test_the_wait_is_what_the_rank_computes_longer():
-    (only,) = found(job(slow={("gpu002", 3): 0.1})).conclusions
-    assert only.parts[0].seen.wait == pytest.approx(10_000, rel=0.1)
-    assert only.parts[0].seen.share == pytest.approx(0.085, abs=0.01)
+    (only,) = found(job(slow={("gpu002", 3): 0.1})).causes
+    assert only.parts[0].lateness.wait == pytest.approx(10_000, rel=0.1)
+    assert only.parts[0].lateness.share == pytest.approx(0.085, abs=0.01)
 
 
 @pytest.mark.parametrize("layout", ["one", "tensor"])
@@ -64,14 +64,14 @@ def test_a_slow_host_is_named_as_one(layout):
 
 def test_two_slow_ranks_are_both_named():
     result = found(job(slow={("gpu002", 3): 0.1, ("gpu004", 6): 0.3}))
-    assert {(part.host, part.local) for each in result.conclusions for part in each.parts} == {
+    assert {(part.host, part.local) for each in result.causes for part in each.parts} == {
         ("gpu002", (3,)),
         ("gpu004", (6,)),
     }
 
 
 def test_one_job_cannot_tell_the_host_from_the_program():
-    (only,) = found(job(slow={("gpu003", 5): 0.1})).conclusions
+    (only,) = found(job(slow={("gpu003", 5): 0.1})).causes
     assert only.cause == OPEN
     assert "another job, with these ranks on other hosts, would show it" in only.why
 
@@ -80,33 +80,33 @@ def test_what_follows_the_host_to_other_ranks_is_the_hosts():
     slow = {("gpu003", 5): 0.1}
     result = found(job("812", slow=slow), job("815", OTHERS, slow=slow, seed=2))
     assert named(result) == [(HOST, "gpu003", False, (21,)), (HOST, "gpu003", False, (29,))]
-    assert "in 2 of 2 jobs there, with different ranks: it follows the host" in result.conclusions[0].why
+    assert "in 2 of 2 jobs there, with different ranks: it follows the host" in result.causes[0].why
 
 
 @pytest.mark.parametrize("rank", [0, 13])
 def test_what_follows_the_rank_to_other_hosts_is_the_programs(rank):
     result = found(job("812", program={rank: 0.1}), job("815", OTHERS, program={rank: 0.1}, seed=2))
-    assert [each.cause for each in result.conclusions] == [PROGRAM]
-    assert {part.host for part in result.conclusions[0].parts} == {HOSTS[rank // 8], OTHERS[rank // 8]}
+    assert [each.cause for each in result.causes] == [PROGRAM]
+    assert {part.host for part in result.causes[0].parts} == {HOSTS[rank // 8], OTHERS[rank // 8]}
     assert run.exit_code(result) == 0
 
 
 def test_a_pipeline_stage_that_does_more_is_the_programs_and_not_its_host():
     stage = dict.fromkeys(range(8), 0.1)
     result = found(job("812", program=stage), job("815", OTHERS, program=stage, seed=2))
-    assert [each.cause for each in result.conclusions] == [PROGRAM]
+    assert [each.cause for each in result.causes] == [PROGRAM]
 
 
 def test_rank_0_is_the_programs_in_jobs_of_different_shapes():
     result = found(job("812", layout="tensor", program={0: 0.1}), job("815", OTHERS, program={0: 0.1}, seed=2))
-    assert [each.cause for each in result.conclusions] == [PROGRAM]
-    assert result.conclusions[0].parts[0].positions == {FIRST}
+    assert [each.cause for each in result.causes] == [PROGRAM]
+    assert result.causes[0].parts[0].positions == {FIRST}
 
 
 def test_the_same_ranks_well_on_another_host_speak_against_the_program():
     slow = {("gpu003", 5): 0.1}
     jobs = [job("1", slow=slow), job("2", slow=slow, seed=2), job("3", ["a", "b", "c", "d"], seed=3)]
-    (only,) = found(*jobs).conclusions
+    (only,) = found(*jobs).causes
     assert only.cause == HOST
     assert "the same ranks were not late on c" in only.why
 
@@ -124,12 +124,12 @@ def test_a_pause_in_a_tenth_of_the_run_names_nobody():
         for rank, of_rank in calls.items():
             time, end = of_rank[number]
             of_rank[number] = (time if rank == 9 else time + 200_000, end)
-    assert not found(paused).conclusions
+    assert not found(paused).causes
 
 
 def test_half_of_the_hosts_late_is_undecided():
     result = found(job(hosts=["a", "b"], slow={("a", None): 0.1}))
-    assert not result.conclusions
+    assert not result.causes
     assert "8 of 16 ranks, on a, join AllReduce at least" in result.jobs[0].undecided[0]
     assert "on b they come early" in result.jobs[0].undecided[0]
     assert run.exit_code(result) == 3
@@ -140,22 +140,20 @@ def test_files_of_few_ranks_are_not_judged(tmp_path):
     for file in place.glob("gpu00[123]*"):
         file.unlink()
     (one,) = run.run(SlowRequest(inspector=place)).jobs
-    assert one.unjudged == ("files of 8 of 32 ranks: collect those of all hosts",)
+    assert one.not_compared == ("files of 8 of 32 ranks: collect those of all hosts",)
 
 
 def test_files_that_were_written_at_the_end_alone_have_no_times(tmp_path):
     place = inspector_files.write(tmp_path, job(slow={("gpu003", 5): 0.3}), dumped=1_700_000_000_000_000)
     result = run.run(SlowRequest(inspector=place))
-    assert not result.conclusions
-    assert "no times between the collectives: set NCCL_INSPECTOR_DUMP_THREAD_INTERVAL" in result.jobs[0].unjudged[0]
+    assert not result.causes
+    assert "no times between the collectives: set NCCL_INSPECTOR_DUMP_THREAD_INTERVAL" in result.jobs[0].not_compared[0]
     assert run.exit_code(result) == 3
 
 
 def test_the_verbose_trace_has_the_times(tmp_path):
     place = inspector_files.write(tmp_path, job(slow={("gpu003", 5): 0.3}), dumped=1_700_000_000_000_000, verbose=True)
-    assert [part.host for each in run.run(SlowRequest(inspector=place)).conclusions for part in each.parts] == [
-        "gpu003"
-    ]
+    assert [part.host for each in run.run(SlowRequest(inspector=place)).causes for part in each.parts] == ["gpu003"]
 
 
 def test_a_folder_of_jobs_reads_as_it_was_made(tmp_path):
@@ -302,7 +300,7 @@ def test_of_a_pipeline_whose_stages_wait_for_one_another_unseen_none_is_named():
     stages = [collective(f"d{stage}", [process(10 * stage + each, 0) for each in range(8)], late) for stage in range(4)]
     world = Communicator("w", 32, {rank: process(10 * (rank // 8) + rank % 8, 0) for rank in range(32)}, {})
     result = found(Job("1", [world, *stages]))
-    assert not result.conclusions
+    assert not result.causes
     assert result.jobs[0].undecided == (
         "ranks 3, 11, 19, 27 on gpu003, gpu013, gpu023, gpu033 are late together: one of them, which the others may wait for",
     )
@@ -317,7 +315,7 @@ def test_of_two_ranks_that_compute_together_neither_is_named():
     pairs = [Communicator(f"t{host}", 2, {0: process(host, 0), 1: process(host, 1)}, {}) for host in range(8)]
     more = collective("e", [process(host, 2 + place) for host in range(8) for place in range(2)], [0] * 16)
     result = found(Job("1", [*data, *pairs, more]))
-    assert not result.conclusions
+    assert not result.causes
     assert "are late together" in result.jobs[0].undecided[0]
 
 
@@ -326,7 +324,7 @@ def test_hosts_that_were_compared_with_themselves_only_are_not_well():
     inside = [collective(f"t{host}", [process(host, place) for place in range(8)], [0] * 8) for host in range(2)]
     across = [Communicator(f"d{place}", 2, {0: process(0, place), 1: process(1, place)}, {}) for place in range(8)]
     result = found(Job("1", [*inside, *across]))
-    assert result.jobs[0].unjudged == ("its hosts were compared with themselves only",)
+    assert result.jobs[0].not_compared == ("its hosts were compared with themselves only",)
     assert run.exit_code(result) == 3
 
 
@@ -337,15 +335,15 @@ def test_ranks_that_were_not_compared_are_counted():
     ]
     world = Communicator("w", 16, {rank: process(rank // 8, rank % 8) for rank in range(16)}, {})
     result = found(Job("1", [*half, world]))
-    assert result.jobs[0].unjudged[0] == "8 of 16 ranks could be compared"
+    assert result.jobs[0].not_compared[0] == "8 of 16 ranks could be compared"
 
 
 def test_a_process_that_drives_several_gpus_is_not_judged():
     result = found(
         Job("1", [collective("w", [process(rank // 8, 0) for rank in range(16)], [0] * 13 + [2000] + [0] * 2)])
     )
-    assert result.jobs[0].judged == 0
-    assert result.jobs[0].unjudged == ("processes that drive several GPUs: the Inspector does not name the GPU",)
+    assert result.jobs[0].compared == 0
+    assert result.jobs[0].not_compared == ("processes that drive several GPUs: the Inspector does not name the GPU",)
 
 
 def test_files_that_were_collected_by_host_are_one_job(tmp_path):
@@ -356,7 +354,7 @@ def test_files_that_were_collected_by_host_are_one_job(tmp_path):
         file.rename(folder / file.name)
     jobs, _ = inspector.read(tmp_path)
     assert [each.name for each in jobs] == ["812"]
-    (only,) = found(*jobs).conclusions
+    (only,) = found(*jobs).causes
     assert (only.cause, only.parts[0].host, only.parts[0].local) == (OPEN, "gpu002", (5,))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from nodetune.foundation import schemas
 from nodetune.foundation.request import RequestError
-from nodetune.jobs.late_ranks import labels, ras_answer, ras_client, ras_judge, run
+from nodetune.jobs.late_ranks import labels, ras_client, ras_response, ras_status, run
 from nodetune.jobs.late_ranks.request import PORT, SlowRequest, address
 from tests.support import ras_server
 from tests.support.commandline import nodetune
@@ -217,8 +217,8 @@ def test_a_stopped_process_that_listens_on_the_same_port_is_passed_over(monkeypa
     ],
 )
 def test_an_answer_of_another_form_is_unreadable(text):
-    with pytest.raises(ras_answer.UnreadableError):
-        ras_answer.read(text)
+    with pytest.raises(ras_response.UnreadableError):
+        ras_response.read(text)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_an_answer_of_another_form_is_unreadable(text):
     ],
 )
 def test_hostile_json_does_no_harm(communicators):
-    answer = ras_answer.read(json.dumps({"communicators": communicators, "ras": 3}))
+    answer = ras_response.read(json.dumps({"communicators": communicators, "ras": 3}))
     assert all(0 <= rank.rank < 1 << 63 for each in answer.communicators for rank in each.ranks)
 
 
@@ -265,20 +265,20 @@ def test_the_document_follows_its_schema_and_is_safe():
 
 def test_a_real_job_whose_rank_1_has_stopped_before_a_collective():
     """NCCL 2.28.9 on two H200s."""
-    answer = ras_answer.read((RECORDED / "behind.json").read_text())
-    (only,) = ras_judge.judged("localhost", answer, answer, 5).findings
+    answer = ras_response.read((RECORDED / "behind.json").read_text())
+    (only,) = ras_status.compare("localhost", answer, answer, 5).findings
     (rank,) = only.ranks
-    assert (only.kind, rank.rank, rank.host, rank.gpu, rank.pid) == (ras_judge.BEHIND, 1, "gpu001", "1", 1393)
+    assert (only.kind, rank.rank, rank.host, rank.gpu, rank.pid) == (ras_status.BEHIND, 1, "gpu001", "1", 1393)
     assert only.why == "launched AllReduce up to 403; the furthest is at 404"
 
 
 def test_a_real_job_whose_rank_0_is_stopped_and_whose_rank_2_sleeps():
     """NCCL 2.28.9 on four H200s."""
-    answer = ras_answer.read((RECORDED / "stopped.json").read_text())
-    found = ras_judge.judged("localhost", answer, answer, 5)
+    answer = ras_response.read((RECORDED / "stopped.json").read_text())
+    found = ras_status.compare("localhost", answer, answer, 5)
     assert [(each.kind, [rank.rank for rank in each.ranks]) for each in found.findings] == [
-        (ras_judge.MISSING, [0]),
-        (ras_judge.BEHIND, [2]),
+        (ras_status.MISSING, [0]),
+        (ras_status.BEHIND, [2]),
     ]
     assert not found.notes
 
@@ -290,4 +290,4 @@ def test_a_missing_rank_is_read_although_nccl_leaves_out_a_comma():
         '"nvml_dev": 3\n          "status": {\n            "unresponsive"',
     )
     assert wrong != given
-    assert ras_answer.read(wrong) == ras_answer.read(given)
+    assert ras_response.read(wrong) == ras_response.read(given)

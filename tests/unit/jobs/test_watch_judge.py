@@ -51,7 +51,7 @@ def test_without_gpm_a_load_gets_its_verdict_or_none(machine, loads):
 def test_without_gpm_the_reason_and_the_rest_are_reported():
     found = watched.facts("h200-x2", "disk+diskmain")
     watched.gpu_of(found).update(gpm=None, no_gpm="no GPM here")
-    judged = watched.judged(found).gpus[0].judged
+    judged = watched.judged(found).gpus[0].diagnosis
     assert judged.verdict == "disk"
     assert judged.evidence[-1] == "no GPM here"
 
@@ -203,8 +203,8 @@ def test_the_late_gpu_of_a_job_is_named(job):
     for process in found["watch.processes"]["value"].values():
         process["job"] = job
     (host,) = hosts.with_late([watched.judged(found)])
-    assert host.gpus[0].judged.late == ("gpu001 GPU1 (waiting for the CPU)",)
-    assert host.gpus[1].judged.late == ()
+    assert host.gpus[0].diagnosis.late == ("gpu001 GPU1 (waiting for the CPU)",)
+    assert host.gpus[1].diagnosis.late == ()
 
 
 def test_a_late_gpu_of_a_slurm_job_may_be_on_another_host():
@@ -214,7 +214,7 @@ def test_a_late_gpu_of_a_slurm_job_may_be_on_another_host():
         for process in found["watch.processes"]["value"].values():
             process["job"] = {"slurm": "4711"}
     judged = hosts.with_late([watched.judged(waiting, "gpu001"), watched.judged(late, "gpu002")])
-    assert judged[0].gpus[0].judged.late == ("gpu002 GPU0 (waiting for the CPU)",)
+    assert judged[0].gpus[0].diagnosis.late == ("gpu002 GPU0 (waiting for the CPU)",)
 
 
 def test_another_program_of_the_same_user_is_not_late():
@@ -222,7 +222,7 @@ def test_another_program_of_the_same_user_is_not_late():
     (pid,) = watched.gpu_of(found, "GPU1")["pids"]
     found["watch.processes"]["value"][str(pid)]["nccl"] = False
     (host,) = hosts.with_late([watched.judged(found)])
-    assert host.gpus[0].judged.late == ()
+    assert host.gpus[0].diagnosis.late == ()
 
 
 def test_every_verdict_has_a_title():

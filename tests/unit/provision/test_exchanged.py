@@ -4,7 +4,7 @@ import pytest
 
 from nodetune.api.model import Each, HostFacts, Unread, Value
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
-from nodetune.history.points import Change
+from nodetune.history.points import LeafChange
 from nodetune.provision.readmit import exchanged, judged
 
 
@@ -72,16 +72,16 @@ def test_serial_numbers_of_a_host_are_made_safe():
 
 def test_a_history_gives_the_first_and_the_last_number():
     changes = [
-        Change(1, "gpu.serial/GPU3", "1", "2"),
-        Change(2, "gpu.serial/GPU3", "2", "3"),
-        Change(2, "sysctl.vm.swappiness", 60, 1),
-        Change(3, "rdma.guid/mlx5_0", "a", "b"),
-        Change(4, "rdma.guid/mlx5_0", "b", "a"),
+        LeafChange(1, "gpu.serial/GPU3", "1", "2"),
+        LeafChange(2, "gpu.serial/GPU3", "2", "3"),
+        LeafChange(2, "sysctl.vm.swappiness", 60, 1),
+        LeafChange(3, "rdma.guid/mlx5_0", "a", "b"),
+        LeafChange(4, "rdma.guid/mlx5_0", "b", "a"),
     ]
     assert [str(each) for each in exchanged.by_history(changes).exchanges] == ["GPU GPU3: 1 → 3"]
 
 
-LOST, BACK = Change(5, "gpu.serial/GPU7", "7", None), Change(15, "gpu.serial/GPU7", None, "7")
+LOST, BACK = LeafChange(5, "gpu.serial/GPU7", "7", None), LeafChange(15, "gpu.serial/GPU7", None, "7")
 
 
 def test_a_part_that_was_lost_before_the_drain_is_gone():
@@ -93,12 +93,12 @@ def test_a_part_that_is_back_after_the_drain_was_not_exchanged():
 
 
 def test_a_part_that_was_exchanged_before_the_drain_is_no_news():
-    before = [Change(4, "gpu.serial/GPU3", "3", "33"), Change(12, "gpu.serial/GPU1", "1", "11")]
+    before = [LeafChange(4, "gpu.serial/GPU3", "3", "33"), LeafChange(12, "gpu.serial/GPU1", "1", "11")]
     assert [str(each) for each in exchanged.by_history(before, since=10).exchanges] == ["GPU GPU1: 1 → 11"]
 
 
 def test_a_lost_part_is_named_by_its_own_number_where_the_others_moved_up():
-    moved = [Change(5, "gpu.serial/GPU2", "2", "3"), Change(5, "gpu.serial/GPU3", "3", None)]
+    moved = [LeafChange(5, "gpu.serial/GPU2", "2", "3"), LeafChange(5, "gpu.serial/GPU3", "3", None)]
     assert [each.before for each in exchanged.by_history(moved, since=10).gone] == ["2"]
 
 

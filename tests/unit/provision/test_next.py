@@ -16,7 +16,7 @@ from nodetune.hosts.inventory import selection
 from nodetune.hosts.target import Target
 from nodetune.provision import STAGES, baseline, preflight, run, stages, upgrade
 from nodetune.provision import lock as locks
-from nodetune.provision.decide import Decision
+from nodetune.provision.decide import VersionDecision
 from nodetune.provision.lock import Versions
 from nodetune.provision.record import Record, StageResult, failed
 from nodetune.provision.request import OLDER, ProvisionRequest, ResumeCommand
@@ -137,13 +137,13 @@ def recorded(stage_names=STAGES, **came):
 
 def after_the_boot(facts):
     work = Steps.__new__(Steps)
-    work.decisions = {"gpu1": Decision(None, Versions(DRIVER))}
+    work.decisions = {"gpu1": VersionDecision(None, Versions(DRIVER))}
     return work._up("gpu1", facts, "the driver is not loaded")
 
 
 def test_a_driver_that_is_not_loaded_resumes_at_the_packages(monkeypatch):
     """The booted kernel may be a newer one, whose headers only that stage installs."""
-    monkeypatch.setattr(Decision, "driver", DRIVER)
+    monkeypatch.setattr(VersionDecision, "driver", DRIVER)
     gone = {"packages__running_driver": Absent(), "gpu__driver_version": Absent(), "modules__loaded": Value([])}
     assert recorded(reboot=after_the_boot(running(**gone))).endswith("-l gpu1 --from packages")
     other = {"packages__running_driver": Value({"version": "570.1", "open": True})}

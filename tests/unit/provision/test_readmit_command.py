@@ -8,7 +8,7 @@ from nodetune.api.model import HostResult
 from nodetune.audit.selection import Selection
 from nodetune.foundation.request import RequestError
 from nodetune.foundation.stage_output import Silent
-from nodetune.guard.node.scontrol import Node
+from nodetune.guard.node.scontrol import SlurmNode
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.provision.readmit import neighbours, run
 from nodetune.provision.readmit.request import ReadmitRequest
@@ -17,7 +17,7 @@ from tests.support import commandline
 
 
 def node(name, state="IDLE"):
-    return Node(f"NodeName={name} State={state}")
+    return SlurmNode(f"NodeName={name} State={state}")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK, TOO
 from nodetune.provision.readmit import judged, resuming
 from nodetune.provision.readmit.run import Readmission
 from nodetune.provision.record import LEFT_OUT, StageResult, failed
-from nodetune.verify.find_slow.model import NODE, Culprit, Doubt, Fleet, Part, Result
+from nodetune.verify.find_slow.model import NODE, Culprit, Doubt, Fleet, Part, SearchResult
 from nodetune.verify.find_slow.run import SlowSearch
 from nodetune.verify.model import PASS, SHORT, SKIP, UNKNOWN, Figure, Unmeasured, Verdict
 from nodetune.verify.run import HostVerification
@@ -49,7 +49,7 @@ def test_only_figures_that_prove_something_let_a_host_back(found, code, says):
 
 
 def search(**result):
-    return SlowSearch(Fleet(("a", "b", "c"), (0, 0, 0)), Result(**{"left": 0.0, **result}))
+    return SlowSearch(Fleet(("a", "b", "c"), (0, 0, 0)), SearchResult(**{"shortfall": 0.0, **result}))
 
 
 def culprit(node):
@@ -63,8 +63,8 @@ def culprit(node):
         (search(culprits=(culprit(0),)), TOO_SLOW, "slow: a"),
         (search(culprits=(culprit(1),)), INCOMPLETE, "slow: b"),
         (search(doubts=(Doubt((Part(NODE, (0,)),), 0.05, 3),)), INCOMPLETE, "undecided"),
-        (search(left=0.2), TOO_SLOW, "the hosts as one are short"),
-        (search(left=None), INCOMPLETE, "no proof run"),
+        (search(shortfall=0.2), TOO_SLOW, "the hosts as one are short"),
+        (search(shortfall=None), INCOMPLETE, "no proof run"),
     ],
 )
 def test_a_search_that_names_or_leaves_something_open_keeps_the_host(found, code, says):

@@ -18,7 +18,7 @@ from nodetune.foundation.yaml_lines import FileError
 from nodetune.report.html import data as page_data
 from nodetune.report.html import page as html_page
 from nodetune.report.html import previous
-from nodetune.report.sections import Commands
+from nodetune.report.sections import CommandOptions
 from tests.support import commandline
 from tests.support.reporting import CHECKS, HOSTILE, finding, fixable, hostile, judged, result
 
@@ -45,7 +45,7 @@ in_browser = [
 
 def written(results, before=None, asked="-i prod", measured=None, judged=""):
     stream = io.StringIO()
-    commands = Commands(asked, saved="--facts" in asked)
+    commands = CommandOptions(asked, saved="--facts" in asked)
     html_page.write(results, stream, CHECKS, commands, before, measured, judged)
     return stream.getvalue()
 

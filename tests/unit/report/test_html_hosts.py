@@ -61,7 +61,7 @@ def test_findings_are_ordered_by_who_acts_and_lesser_fold(page):
 def test_the_page_has_the_sections_of_the_text_report(page, path):
     results = judged(path)
     page.open(results)
-    report = sections.build(results, sections.Commands("-i prod"))
+    report = sections.build(results, sections.CommandOptions("-i prod"))
     told = page.run(
         "return [...document.querySelectorAll('.acts')].map((each) => [each.querySelector('h2').firstChild.textContent,"
         "each.querySelector('.todo code').textContent,"

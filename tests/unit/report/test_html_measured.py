@@ -85,7 +85,7 @@ def measured(folder, *given):
 def fleet(folder, count, planted=None, figures=None):
     """Very many hosts: 16 as they were judged, and the sound ones again under other names, a little different each."""
     names = [f"gpu{number:05}" for number in range(16)]
-    parts = measured_reader.Reader().read(saved(folder, document(proofs(names, planted))))
+    parts = measured_reader.RecordReader().read(saved(folder, document(proofs(names, planted))))
     sound = [part for part in parts if part.name not in (planted or {})]
     for number in range(16, count):
         like, name = sound[number % len(sound)], f"gpu{number:05}"
@@ -93,7 +93,7 @@ def fleet(folder, count, planted=None, figures=None):
         parts.append(
             replace(like, name=name, rows=[_again(row, like.name, name, noise) for row in like.rows[:figures]])
         )
-    return measured_page.Measured(parts)
+    return measured_page.FigureData(parts)
 
 
 def _again(row, old, name, noise):

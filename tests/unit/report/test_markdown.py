@@ -6,7 +6,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 from nodetune.report import markdown, sections
-from nodetune.report.sections import Commands
+from nodetune.report.sections import CommandOptions
 from tests.support.reporting import CHECKS, HOSTILE, finding, fixable, hostile, judged, result
 
 MACHINES = sorted((Path(__file__).parents[2] / "data" / "synthetic").glob("*.json"))
@@ -15,7 +15,7 @@ ADDRESSES = {word for check in CHECKS.values() for word in check.doc.split() if 
 
 def written(results):
     stream = io.StringIO()
-    markdown.write(results, stream, CHECKS, Commands("-i prod"))
+    markdown.write(results, stream, CHECKS, CommandOptions("-i prod"))
     return stream.getvalue()
 
 

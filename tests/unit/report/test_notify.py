@@ -17,11 +17,11 @@ from nodetune.foundation import schemas
 from nodetune.foundation.request import RequestError
 from nodetune.report.notify import forms, receiver, verdicts
 from nodetune.report.notify.receiver import NotSentError, Receiver
-from nodetune.report.notify.verdicts import Notice, Verdict
+from nodetune.report.notify.verdicts import HostVerdict, Notice
 from tests.support.commandline import nodetune as run
 
 SECRET = "T0KEN-of-the-site"
-BAD = Verdict("fail", (("gpu-lost", "critical"), ("swap-used", "medium")))
+BAD = HostVerdict("fail", (("gpu-lost", "critical"), ("swap-used", "medium")))
 FACTS = ("audit", "--facts", "h200-x4", "--site", "none", "-s", "clock-unsynchronized")
 
 
@@ -85,20 +85,20 @@ def test_only_what_counts_makes_a_verdict():
     ]
     seen = concluded(results)
     assert verdicts.verdicts(seen, "medium") == {
-        "n1": Verdict("fail", (("b", "critical"), ("c", "medium"))),
-        "n2": Verdict(),
-        "n3": Verdict("unknown", (("a", "high"),)),
-        "n4": Verdict("not reached"),
+        "n1": HostVerdict("fail", (("b", "critical"), ("c", "medium"))),
+        "n2": HostVerdict(),
+        "n3": HostVerdict("unknown", (("a", "high"),)),
+        "n4": HostVerdict("not reached"),
     }
     assert verdicts.verdicts(seen, "never") == verdicts.verdicts(seen, "medium")
     assert verdicts.verdicts(seen, "critical")["n1"].checks == (("b", "critical"),)
 
 
 def test_a_change_is_told_once_and_a_new_host_only_if_it_fails():
-    now = {"n1": BAD, "n2": Verdict(), "n3": BAD}
-    assert verdicts.changes({"n3": BAD}, now) == [Notice("n1", BAD, Verdict())]
+    now = {"n1": BAD, "n2": HostVerdict(), "n3": BAD}
+    assert verdicts.changes({"n3": BAD}, now) == [Notice("n1", BAD, HostVerdict())]
     assert verdicts.changes(now, now) == []
-    assert verdicts.changes(now, {"n1": Verdict()}) == [Notice("n1", Verdict(), BAD)]
+    assert verdicts.changes(now, {"n1": HostVerdict()}) == [Notice("n1", HostVerdict(), BAD)]
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"schema": "nodetune.notified/1", "hosts": {"n1": 7, "n2": {}}}', "\0"])
@@ -112,12 +112,12 @@ def test_what_others_wrote_in_place_of_the_record_is_nothing(content, tmp_path):
 
 
 def test_what_is_known_survives_being_written():
-    known = {"n1": BAD, "n2": Verdict("not reached")}
+    known = {"n1": BAD, "n2": HostVerdict("not reached")}
     assert verdicts.from_data(json.loads(json.dumps(verdicts.to_data(known)))) == known
 
 
-NOTICES = [Notice("n1", BAD, Verdict()), Notice("n<2>", Verdict(), BAD)]
-NOW = {"n1": BAD, "n<2>": Verdict(), "n3": BAD}
+NOTICES = [Notice("n1", BAD, HostVerdict()), Notice("n<2>", HostVerdict(), BAD)]
+NOW = {"n1": BAD, "n<2>": HostVerdict(), "n3": BAD}
 
 
 def test_the_json_keeps_to_its_schema():
@@ -142,7 +142,7 @@ def test_slack_gets_few_lines_without_markup_of_hosts():
     assert forms.as_slack(NOTICES, NOW, forms.clock()) == {
         "text": "nodetune: *n1*: fail: gpu-lost (critical), swap-used (medium) (before: pass)\n*n&lt;2&gt;*: pass (before: fail)"
     }
-    many = forms.as_slack([Notice(f"n{number}", BAD, Verdict()) for number in range(1000)], {}, forms.clock())
+    many = forms.as_slack([Notice(f"n{number}", BAD, HostVerdict()) for number in range(1000)], {}, forms.clock())
     assert many["text"].endswith("and 970 more hosts")
 
 
@@ -151,14 +151,14 @@ def test_alertmanager_gets_all_that_stands_and_the_end_of_the_rest():
     alerts = forms.as_alerts(NOTICES, NOW, at)
     stands = {(each["labels"]["instance"], each["labels"]["check"]): each["endsAt"] > at.isoformat() for each in alerts}
     assert stands == {(host, check): host != "n<2>" for host in ("n1", "n<2>", "n3") for check, _ in BAD.checks}
-    assert forms.as_alerts([], {"n1": Verdict()}, at) is None
+    assert forms.as_alerts([], {"n1": HostVerdict()}, at) is None
 
 
 def test_opentelemetry_reads_one_record_for_each_host():
     proto = pytest.importorskip("opentelemetry.proto.collector.logs.v1.logs_service_pb2")
     from google.protobuf import json_format
 
-    body = forms.as_otlp([*NOTICES, Notice("n3", Verdict("not reached"), BAD)], NOW, forms.clock())
+    body = forms.as_otlp([*NOTICES, Notice("n3", HostVerdict("not reached"), BAD)], NOW, forms.clock())
     read = json_format.Parse(json.dumps(body), proto.ExportLogsServiceRequest())
     (logs,) = read.resource_logs
     (scope,) = logs.scope_logs

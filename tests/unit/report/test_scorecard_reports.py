@@ -13,7 +13,7 @@ from nodetune.audit import scorecards
 from nodetune.audit.request import AGAINST
 from nodetune.foundation import paths
 from nodetune.report import scorecard_markdown
-from nodetune.report.sections import Commands
+from nodetune.report.sections import CommandOptions
 from nodetune.report.text import scorecard
 from tests.support.commandline import nodetune
 from tests.support.reporting import HOSTILE, finding, fixable, result
@@ -25,7 +25,7 @@ def printed(results, full=False, columns=120):
     stream = io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", str(columns))
-        scorecard.write(results, stream, CARD, Commands("-i prod"), full=full)
+        scorecard.write(results, stream, CARD, CommandOptions("-i prod"), full=full)
     return stream.getvalue()
 
 

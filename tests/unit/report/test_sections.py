@@ -14,7 +14,7 @@ from nodetune.api.model import Fix, HostResult
 from nodetune.audit.manual_steps import filled
 from nodetune.cli.main import group
 from nodetune.report import sections
-from nodetune.report.sections import Commands
+from nodetune.report.sections import CommandOptions
 from nodetune.report.text import audit
 from tests.support.reporting import finding, fixable, judged, result
 from tests.unit.cli.test_cli import nodetune
@@ -69,16 +69,16 @@ def simulated(untuned):
 
 
 def test_an_untuned_server_fits_sixty_lines(printed, untuned):
-    assert len(printed(untuned, commands=Commands(f"--facts {UNTUNED}", saved=True))) <= 60
+    assert len(printed(untuned, commands=CommandOptions(f"--facts {UNTUNED}", saved=True))) <= 60
 
 
 def test_five_different_machines_fit_ninety_lines(printed, machines):
     assert len(machines) == 5
-    assert len(printed(machines, commands=Commands("--facts machines", saved=True))) <= 90
+    assert len(printed(machines, commands=CommandOptions("--facts machines", saved=True))) <= 90
 
 
 def test_ten_thousand_hosts_fit_one_screen(printed, untuned):
-    lines = printed(list(simulated(untuned[0])), commands=Commands("-i prod"))
+    lines = printed(list(simulated(untuned[0])), commands=CommandOptions("-i prod"))
     assert len(lines) <= 100
     text = "\n".join(lines)
     assert "9700 hosts audited, 300 not reached" in text or re.search(r"\d+ hosts audited, \d+ not reached", text)
@@ -90,8 +90,8 @@ def test_ten_thousand_hosts_fit_one_screen(printed, untuned):
 def test_a_clean_host_is_three_lines(printed):
     clean = judged(DATA / "synthetic" / "hgx-h200-tuned.json")
     assert all(found.status in ("pass", "skip") for found in clean[0].findings)
-    assert len(printed(clean, commands=Commands("-i gpu001"))) <= 3
-    assert printed(clean, commands=Commands("-i gpu001"))[-1] == "next  nodetune verify -i gpu001"
+    assert len(printed(clean, commands=CommandOptions("-i gpu001"))) <= 3
+    assert printed(clean, commands=CommandOptions("-i gpu001"))[-1] == "next  nodetune verify -i gpu001"
 
 
 def test_every_failing_cause_has_a_line_or_is_counted(machines):
@@ -170,7 +170,7 @@ def test_what_nearly_all_hosts_share_is_said_before_the_rest(printed):
 
 @pytest.mark.parametrize("width", [40, 80, 99, 100, 110, 160, 300])
 def test_rows_fit_the_screen_and_part_no_address_or_number(printed, machines, width):
-    lines = printed(machines, width, Commands("-i prod"))
+    lines = printed(machines, width, CommandOptions("-i prod"))
     room = min(max(width, 80), 160)
     rows = [line for line in lines if "nodetune " not in line]
     assert max(map(len, rows)) <= room
@@ -183,7 +183,7 @@ def test_rows_fit_the_screen_and_part_no_address_or_number(printed, machines, wi
 @pytest.mark.parametrize("width", [80, 110, 160])
 def test_no_command_is_broken_over_lines(printed, untuned, width):
     asked = f"--facts {'x' * 150}.json"
-    lines = printed(untuned, width, Commands(asked, saved=True))
+    lines = printed(untuned, width, CommandOptions(asked, saved=True))
     assert [line.split(None, 2)[2] for line in lines if line.startswith("  to do")] == [
         f"nodetune explain {asked} --section broken",
         f"nodetune plan {asked} --max-disruption new-sessions",
@@ -220,7 +220,9 @@ def saved(name, *more):
 
 @pytest.mark.parametrize("section", sections.NAMES[:4])
 def test_the_command_of_a_section_of_saved_facts_acts_on_that_section(untuned, section):
-    report = {each.name: each for each in sections.build(untuned, Commands(f"--facts {UNTUNED}", saved=True)).sections}
+    report = {
+        each.name: each for each in sections.build(untuned, CommandOptions(f"--facts {UNTUNED}", saved=True)).sections
+    }
     done = nodetune(*report[section].command.split()[1:])
     assert done.returncode == 0, done.stderr
     for line in report[section].lines:
@@ -243,7 +245,7 @@ def test_the_command_of_what_is_unknown_names_each_check():
 
 
 def test_the_commands_for_live_hosts_are_ones_that_exist(untuned):
-    report = sections.build(untuned, Commands("-i prod -l gpu001 -b -p training", "-s gpu"))
+    report = sections.build(untuned, CommandOptions("-i prod -l gpu001 -b -p training", "-s gpu"))
     words = [each.command.split() for each in report.sections] + [report.full.split()]
     for _, verb, *options in words:
         assert group.get_command(None, verb).make_context(verb, options)
@@ -252,7 +254,7 @@ def test_the_commands_for_live_hosts_are_ones_that_exist(untuned):
 
 
 def test_what_slurm_reaches_is_planned_and_not_applied():
-    commands = Commands("--transport slurm -i gpu001")
+    commands = CommandOptions("--transport slurm -i gpu001")
     assert commands.of(sections.NOW) == "nodetune plan --transport slurm -i gpu001 --max-disruption new-sessions"
 
 

@@ -9,7 +9,7 @@ from nodetune.guard.deploy.status import Status
 from nodetune.provision.record import StageResult
 from nodetune.remediation.plan import HostPlan
 from nodetune.report import markdown
-from nodetune.report.sections import Commands
+from nodetune.report.sections import CommandOptions
 from nodetune.report.text import full, guard, host_names, plan, provision, verify
 from nodetune.report.text.lines import console
 from nodetune.verify.run import HostVerification
@@ -22,7 +22,9 @@ RESULTS = [HostResult(host, STATE, WHY[host]) for host in HOSTS]
 
 REPORTS = {
     "audit": lambda stream, results: full.write(results, stream, "-i prod"),
-    "plan": lambda stream, results: plan.print_plan(stream, [HostPlan(each) for each in results], Commands("-i prod")),
+    "plan": lambda stream, results: plan.print_plan(
+        stream, [HostPlan(each) for each in results], CommandOptions("-i prod")
+    ),
     "verify": lambda stream, results: verify.Printer(
         console(stream),
         [HostVerification(each.host, each.state, each.message) for each in results],

@@ -12,7 +12,7 @@ KEYS = {"peers", "baseline", "drift"}
 def test_a_measurement_states_scope_order_and_tolerance(name):
     each = catalogue.of(name)
     assert each.scope in ("host", "gpus", "collective", "pair")
-    assert each.order < catalogue.Measurement(name).order, f"{name}.py: ORDER is missing"
+    assert each.order < catalogue.MeasurementSpec(name).order, f"{name}.py: ORDER is missing"
     assert set(each.suites) <= set(suites.NAMES)
     assert all(set(way) <= {"options", "seconds"} for way in each.suites.values())
     assert "" in each.tolerance and all(set(limits) == KEYS for limits in each.tolerance.values())

@@ -14,8 +14,8 @@ from nodetune.remote.live_pool import Ended
 from nodetune.report.text import find_slow as report
 from nodetune.verify.find_slow import document, labels
 from nodetune.verify.find_slow.host_rounds import HostRounds, RoundSettings
-from nodetune.verify.find_slow.model import PAIRS, SOLO, Culprit, Doubt, Fleet, Part, Result, Round
-from nodetune.verify.find_slow.run import SlowSearch, floor, ordered
+from nodetune.verify.find_slow.model import PAIRS, SOLO, Culprit, Doubt, Fleet, Part, Round, SearchResult
+from nodetune.verify.find_slow.run import SlowSearch, ordered
 from nodetune.verify.find_slow.stragglers import Straggler, confirmed, stragglers
 from nodetune.verify.model import Figure
 from tests.support import commandline
@@ -49,7 +49,7 @@ def answers(kind, groups, events, seconds=5.0):
 
     solo = ({"name": "gemm", "options": {}, "seconds": 45},)
     rounds = HostRounds([Target(name) for name in HOSTS], how, None, RoundSettings(60.0, solo), lambda *_: None)
-    return rounds.answer(Round(kind, groups)), rounds
+    return rounds.execute(Round(kind, groups)), rounds
 
 
 def test_a_pair_is_as_fast_as_its_slower_host_on_each_rail():
@@ -130,29 +130,29 @@ def alone(slow=(), count=8, metric="bf16"):
 
 
 def test_a_gpu_that_computes_slower_than_the_fleet_is_named():
-    (found,) = stragglers(alone({(3, 5)}))
+    (found,) = stragglers(alone({(3, 5)}), {})
     assert (found.host, found.subject) == ("g3", "GPU5")
     assert found.loss == pytest.approx(0.1, abs=0.01)
-    assert stragglers(alone()) == []
+    assert stragglers(alone(), {}) == []
 
 
 def test_few_parts_name_no_straggler():
-    assert stragglers(alone({(0, 0)}, count=1)[:4]) == []
+    assert stragglers(alone({(0, 0)}, count=1)[:4], {}) == []
 
 
 def test_of_few_parts_one_below_the_shipped_figure_is_named():
     h200 = Machine(model="NVIDIA H200", gpus=1)
     few = [Figure(name, "gemm", "bf16", "GPU0", ((value,),), "TFLOP/s") for name, value in (("a", 741.0), ("b", 371.0))]
-    (found,) = stragglers(few, lambda figure: floor(figure, h200))
+    (found,) = stragglers(few, dict.fromkeys("ab", h200))
     assert (found.host, found.floor.bound) == ("b", pytest.approx(702, abs=1))
     assert found.loss == pytest.approx(0.47, abs=0.01)
-    assert "2 runs; at least 70" in labels.alone(*confirmed([found], few, {}))
-    assert stragglers(few, lambda figure: floor(figure, Machine(model="NVIDIA of tomorrow", gpus=1))) == []
+    assert "2 runs; at least 70" in labels.straggler_evidence(*confirmed([found], few, {}))
+    assert stragglers(few, dict.fromkeys("ab", Machine(model="NVIDIA of tomorrow", gpus=1))) == []
 
 
 def test_a_straggler_that_was_quick_again_is_not_named():
     usual = {("gemm", "bf16"): 702.0}
-    first = stragglers(alone({(3, 5)}))
+    first = stragglers(alone({(3, 5)}), {})
     assert confirmed(first, alone(), usual) == []
     assert [each.runs for each in confirmed(first, alone({(3, 5)}), usual)] == [2]
 
@@ -167,8 +167,15 @@ def search_of(**result):
         Culprit(Part("uplink", (1,)), "", 0.5, (0,), (), 4, "unknown", 60.0),
     )
     doubts = (Doubt((Part("node", (3,)), Part("path", (2, 3))), 0.046, 5), Doubt((Part("node", (2,)),), 0.01, 0))
-    given = {"culprits": culprits, "doubts": doubts, "whole": (1, 2), "whole_figure": 46.4, "level": 46.9, "left": 0.0}
-    made = Result(**{**given, "noise": 0.028, "falls": (10, 60, 0.08), **result})
+    given = {
+        "culprits": culprits,
+        "doubts": doubts,
+        "joint_nodes": (1, 2),
+        "joint_figure": 46.4,
+        "level": 46.9,
+        "shortfall": 0.0,
+    }
+    made = SearchResult(**{**given, "noise": 0.028, "falls": (10, 60, 0.08), **result})
     causes = {"gpu1": ("pcie-link-width-low: x8",)}
     slow = (Straggler("gpu4", "GPU2", "bf16", 0.12, 1e-7, 2),)
     return SlowSearch(FLEET, made, slow, seconds=(12.0, 12.0), causes=causes)
@@ -197,12 +204,12 @@ def test_the_report_has_evidence_causes_and_the_next_command():
 @pytest.mark.parametrize(
     ("result", "expect", "words_of_it", "code"),
     [
-        ({"culprits": (), "doubts": (), "left": 0.08}, None, "still 8 % short: something else is left", 5),
-        ({"culprits": (), "doubts": (), "whole_fault": "hang"}, None, "hangs: something else is left", 5),
-        ({"culprits": (), "doubts": (), "left": 0.0}, 50.0, "still 7.2 % short", 5),
-        ({"culprits": (), "left": 0.0}, None, "expected 46.9", 3),
-        ({"culprits": (), "doubts": (), "left": 0.0}, None, "expected 46.9", 0),
-        ({"culprits": (), "doubts": (), "whole": ()}, None, "no hosts are left", 0),
+        ({"culprits": (), "doubts": (), "shortfall": 0.08}, None, "still 8 % short: something else is left", 5),
+        ({"culprits": (), "doubts": (), "joint_fault": "hang"}, None, "hangs: something else is left", 5),
+        ({"culprits": (), "doubts": (), "shortfall": 0.0}, 50.0, "still 7.2 % short", 5),
+        ({"culprits": (), "shortfall": 0.0}, None, "expected 46.9", 3),
+        ({"culprits": (), "doubts": (), "shortfall": 0.0}, None, "expected 46.9", 0),
+        ({"culprits": (), "doubts": (), "joint_nodes": ()}, None, "no hosts are left", 0),
     ],
 )
 def test_the_proof_says_whether_something_is_left(result, expect, words_of_it, code):
@@ -214,7 +221,7 @@ def test_the_proof_says_whether_something_is_left(result, expect, words_of_it, c
 
 def test_two_hosts_have_nothing_to_be_compared_with():
     pair = Fleet(("gpu1", "gpu2"), (0, 0))
-    result = Result(whole=(0, 1), whole_figure=20.0, level=20.0, left=0.0)
+    result = SearchResult(joint_nodes=(0, 1), joint_figure=20.0, level=20.0, shortfall=0.0)
     assert "two hosts have nothing to be compared with" in labels.proof(SlowSearch(pair, result))
     assert document.exit_code(SlowSearch(pair, result)) == 3
     short = SlowSearch(pair, result, expect=40.0)

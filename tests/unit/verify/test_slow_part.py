@@ -10,23 +10,24 @@ from benchmarks.find_slow import outcome, planted
 from benchmarks.support.slow_fleet import Loss, SlowFleet, on_rails, searched
 from nodetune.statistics.likelihood import BAD, Chances, evidence, level, spread
 from nodetune.verify.find_slow import schedule
-from nodetune.verify.find_slow.classify import Conclusions, conclude
-from nodetune.verify.find_slow.judge import Judge, threshold
+from nodetune.verify.find_slow.classify import classify
+from nodetune.verify.find_slow.end_analysis import EndAnalysis, threshold
 from nodetune.verify.find_slow.model import (
     GPU,
     HANG,
+    JOINT,
     LINK,
     NODE,
     PAIRS,
     PATH,
-    WHOLE,
-    Answer,
+    Classification,
     Fleet,
+    GroupResult,
+    GroupRun,
     Part,
     Round,
-    Run,
 )
-from nodetune.verify.find_slow.search import most_rounds
+from nodetune.verify.find_slow.search import max_rounds
 
 BIG = ("node", "gpu", "nic", "path", "link", "uplink", "hang", "wrong", "pair hang")
 SIZES = (2, 3, 5, 8, 9, 17, 64, 65)
@@ -48,7 +49,7 @@ def test_a_part_that_loses_half_is_named(kind):
     wanted = slow.plant(kind, 0.5)
     result = searched(slow)
     assert named(result) == {wanted}
-    assert not result.left
+    assert not result.shortfall
 
 
 @pytest.mark.parametrize("count", [17, 65])
@@ -121,7 +122,7 @@ def test_a_node_that_hangs_now_and_then_with_several_partners_is_no_path(seed):
 
     def answer(wanted):
         hangs = [wanted.kind == PAIRS and 3 in group and rng.random() < 0.5 for group in wanted.groups]
-        return [Answer((), HANG) if hung else each for hung, each in zip(hangs, slow.answer(wanted), strict=True)]
+        return [GroupResult((), HANG) if hung else each for hung, each in zip(hangs, slow.answer(wanted), strict=True)]
 
     assert named(searched(slow, answer=answer)) <= {Part(NODE, (3,))}
 
@@ -135,9 +136,11 @@ def test_one_pair_across_does_not_name_the_link():
     eight = Fleet(tuple("abcdefgh"), (0,) * 4 + (1,) * 4, ("one", "two"))
     ring = [(node, node + 1) for node in range(7)] + [(0, 7)]
     pairs = [*ring, (0, 2), (1, 3), (4, 6), (5, 7)]
-    runs = [Run(pair, (0.0,), "", 1, pair in ring, pair[0] // 4 == pair[1] // 4) for pair in pairs if pair != (3, 4)]
-    runs += [Run((3, 4), (-0.7,), "", turn, turn == 1, near=False) for turn in range(1, 8)]
-    found = conclude(eight, runs, ([0.0] * 8, [0.0] * 8))
+    runs = [
+        GroupRun(pair, (0.0,), "", 1, pair in ring, pair[0] // 4 == pair[1] // 4) for pair in pairs if pair != (3, 4)
+    ]
+    runs += [GroupRun((3, 4), (-0.7,), "", turn, turn == 1, near=False) for turn in range(1, 8)]
+    found = classify(eight, [], runs)
     assert not found.named
     assert Part(LINK, (0, 1)) in found.doubts
 
@@ -148,7 +151,7 @@ def test_a_node_alone_on_its_leaf_is_named_by_runs_across():
     slow.node[32] = slow.alone[32] = Loss(on_rails(0.5, (2,)))
     found = searched(slow).culprits
     assert {each.part for each in found} == {Part(GPU, (32,), 2)}
-    assert found[0].runs and found[0].seen_with
+    assert found[0].runs and found[0].slow_with
 
 
 def test_most_links_of_a_leaf_are_left_open():
@@ -156,9 +159,9 @@ def test_most_links_of_a_leaf_are_left_open():
     slow, (uplink,) = planted(33, "uplink", "t1-483", effect=0.05)
     result = searched(slow)
     assert not named(result)
-    (doubt,) = [each for each in result.doubts if uplink in each.between]
-    assert sum(part.kind == LINK for part in doubt.between) >= 2
-    assert all(each is doubt or not set(each.between) & set(doubt.between) for each in result.doubts)
+    (doubt,) = [each for each in result.doubts if uplink in each.candidates]
+    assert sum(part.kind == LINK for part in doubt.candidates) >= 2
+    assert all(each is doubt or not set(each.candidates) & set(doubt.candidates) for each in result.doubts)
 
 
 def test_a_fleet_that_drifts_names_only_the_slow_node():
@@ -186,10 +189,10 @@ def test_pairs_that_are_repeated_for_a_low_figure_do_not_move_the_fleet():
 
 def test_the_likeliest_of_the_links_in_doubt_is_tried_first():
     nodes = range(24)
-    found = Conclusions([-9.0] * 24, set(nodes), set(nodes))
+    found = Classification([-9.0] * 24, set(nodes), set(nodes))
     found.doubts = {Part(LINK, (0, 1)): 0.5, Part(LINK, (0, 2)): 4.0, Part(LINK, (1, 2)): 1.0}
     them = Fleet(tuple(f"n{node}" for node in nodes), tuple(node // 8 for node in nodes), ("a", "b", "c"))
-    pairs = schedule.Repeats(them, found, Counter(), 2).pairs()
+    pairs = schedule.RepeatPlan(them, found, Counter(), 2).pairs()
     assert {(one // 8, other // 8) for one, other in pairs} == {(0, 2)}
 
 
@@ -240,18 +243,18 @@ def test_a_small_loss_beyond_the_noise_is_left_open():
     part = slow.plant("node", 0.05)
     result = searched(slow)
     assert named(result) <= {part}
-    assert all(each.rounds >= 0 and each.between for each in result.doubts)
+    assert all(each.more_rounds >= 0 and each.candidates for each in result.doubts)
 
 
-@pytest.mark.parametrize(("figure", "left"), [(97.2, 0.0), (96.4, 0.03)])
-def test_the_others_together_may_be_half_of_the_smallest_loss_short(figure, left):
+@pytest.mark.parametrize(("figure", "shortfall"), [(97.2, 0.0), (96.4, 0.03)])
+def test_the_others_together_may_be_half_of_the_smallest_loss_short(figure, shortfall):
     """The level of so many runs of 100 GB/s is 99.35: the upper quartile of what has noise."""
     calm = fleet(256, "calm")
 
     def answer(wanted):
-        return [Answer((figure if wanted.kind == WHOLE else 100.0,) * 8) for _ in wanted.groups]
+        return [GroupResult((figure if wanted.kind == JOINT else 100.0,) * 8) for _ in wanted.groups]
 
-    assert searched(calm, answer=answer).left == pytest.approx(left, abs=0.005)
+    assert searched(calm, answer=answer).shortfall == pytest.approx(shortfall, abs=0.005)
 
 
 def disjoint(pairs):
@@ -265,12 +268,12 @@ def test_rounds_are_disjoint_and_bounded(count):
     slow = SlowFleet(count, random.Random(f"rounds {count}"))
     slow.plant("node", 0.2)
     result = searched(slow)
-    assert len(result.rounds) <= most_rounds(count)
+    assert len(result.rounds) <= max_rounds(count)
     assert all(disjoint(each.groups) for each in result.rounds)
 
 
 def test_bounds_of_rounds_grow_with_the_logarithm():
-    assert [most_rounds(count) for count in (8, 64, 1024)] == [10, 10, 14]
+    assert [max_rounds(count) for count in (8, 64, 1024)] == [10, 10, 14]
 
 
 def test_more_rounds_go_on_with_what_is_open():
@@ -278,7 +281,7 @@ def test_more_rounds_go_on_with_what_is_open():
     slow.noise = 0.03
     slow.plant("node", 0.08)
     result = searched(slow, more=10)
-    assert most_rounds(8) < len(result.rounds) == slow.rounds <= most_rounds(8) + 10
+    assert max_rounds(8) < len(result.rounds) == slow.rounds <= max_rounds(8) + 10
 
 
 @pytest.mark.parametrize("count", SIZES)
@@ -334,18 +337,18 @@ def test_a_fall_far_beyond_the_usual_loss_says_nothing():
 
 def test_repeats_of_one_pair_name_neither_end():
     good = [(a, b, 0.0) for a in range(6) for b in range(a + 1, 6) if (a, b) != (0, 1)]
-    judge = Judge(6, [*good, *[(0, 1, -0.5)] * 9])
-    judge.verdict()
-    assert judge.named(12) == {}
+    analysis = EndAnalysis(6, [*good, *[(0, 1, -0.5)] * 9])
+    analysis.estimate()
+    assert analysis.slow_ends(12) == {}
 
 
 def test_a_low_figure_is_left_to_the_worse_end():
     pairs = [(a, b, -0.3 if 0 in (a, b) else 0.0) for a in range(6) for b in range(a + 1, 6)]
-    judge = Judge(6, pairs)
-    odds = judge.verdict().odds
+    analysis = EndAnalysis(6, pairs)
+    odds = analysis.estimate().odds
     assert odds[0] > 10
     assert max(odds[1:]) < -3
-    assert list(judge.named(12)) == [0]
+    assert list(analysis.slow_ends(12)) == [0]
 
 
 def test_the_answers_of_hosts_that_are_gone_do_not_count():
@@ -354,6 +357,6 @@ def test_the_answers_of_hosts_that_are_gone_do_not_count():
 
     def without(wanted):
         answers = slow.answer(wanted)
-        return [Answer() if 7 in group else each for each, group in zip(answers, wanted.groups, strict=True)]
+        return [GroupResult() if 7 in group else each for each, group in zip(answers, wanted.groups, strict=True)]
 
     assert all(7 not in part.at for part in named(searched(slow, answer=without)) if part.kind in (NODE, PATH, LINK))

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from nodetune.foundation import by_key, text
-from nodetune.jobs.late_ranks.model import RankOfJob
-from nodetune.jobs.late_ranks.ras_answer import LEFT, Answer, CommunicatorStatus
+from nodetune.jobs.late_ranks.model import RasRank
+from nodetune.jobs.late_ranks.ras_response import LEFT, CommunicatorStatus, RasResponse
 
 MISSING, BEHIND, AHEAD, FAILED = "missing", "behind", "ahead", "error"
 
@@ -23,7 +23,7 @@ class RasFinding:
     kind: str
     communicator: str
     size: int
-    ranks: tuple[RankOfJob, ...]
+    ranks: tuple[RasRank, ...]
     why: str
 
 
@@ -44,28 +44,30 @@ class RasStatus:
     hosts: tuple[str, ...] = ()
 
 
-def judged(address: str, first: Answer, second: Answer, pause: float) -> RasStatus:
+def compare(address: str, first: RasResponse, second: RasResponse, pause: float) -> RasStatus:
     """Compare both answers."""
-    before = {each.id: each for each in first.communicators}
+    before = {communicator.id: communicator for communicator in first.communicators}
     moved = _moved(before, second)
     findings: list[RasFinding] = []
     moving = 0
-    for each in second.communicators:
-        findings += _lost(before.get(each.id), each) + _failed(each)
-        uneven = _uneven(each)
-        if uneven and each.id in before and not {(rank.host, rank.pid) for rank in each.ranks} & moved:
+    for communicator in second.communicators:
+        findings += _lost(before.get(communicator.id), communicator) + _failed(communicator)
+        uneven = _uneven(communicator)
+        if uneven and communicator.id in before and not {(rank.host, rank.pid) for rank in communicator.ranks} & moved:
             findings += uneven
         elif uneven:
             moving += 1
     notes = tuple(_notes(second, moving, not moved and not findings, pause))
-    hosts = sorted({rank.host for each in second.communicators for rank in each.ranks if rank.host})
+    hosts = sorted({rank.host for communicator in second.communicators for rank in communicator.ranks if rank.host})
     return RasStatus(address, "", second.version, len(second.communicators), tuple(findings), notes, hosts=tuple(hosts))
 
 
-def _moved(before: Mapping[str, CommunicatorStatus], second: Answer) -> set[tuple[str, int]]:
+def _moved(before: Mapping[str, CommunicatorStatus], second: RasResponse) -> set[tuple[str, int]]:
     """Return the processes that launched something in any communicator between both answers."""
-    counts = {(each.id, rank.rank): rank.counts for each in before.values() for rank in each.ranks}
-    ranks = ((each.id, rank) for each in second.communicators for rank in each.ranks)
+    counts = {
+        (communicator.id, rank.rank): rank.counts for communicator in before.values() for rank in communicator.ranks
+    }
+    ranks = ((communicator.id, rank) for communicator in second.communicators for rank in communicator.ranks)
     return {(rank.host, rank.pid) for id_, rank in ranks if rank.counts != counts.get((id_, rank.rank), rank.counts)}
 
 
@@ -77,33 +79,37 @@ def _lost(before: CommunicatorStatus | None, now: CommunicatorStatus) -> list[Ra
     return [RasFinding(MISSING, now.id, now.size, tuple(ranks), why) for why, ranks in groups.items()]
 
 
-def _failed(each: CommunicatorStatus) -> list[RasFinding]:
-    groups = by_key((", ".join(rank.errors), rank) for rank in each.ranks if rank.errors)
-    return [RasFinding(FAILED, each.id, each.size, tuple(ranks), why) for why, ranks in groups.items()]
+def _failed(communicator: CommunicatorStatus) -> list[RasFinding]:
+    groups = by_key((", ".join(rank.errors), rank) for rank in communicator.ranks if rank.errors)
+    return [RasFinding(FAILED, communicator.id, communicator.size, tuple(ranks), why) for why, ranks in groups.items()]
 
 
-def _uneven(each: CommunicatorStatus) -> list[RasFinding]:
+def _uneven(communicator: CommunicatorStatus) -> list[RasFinding]:
     """Return the ranks whose count differs from that of the furthest: as ahead, if most are behind these few."""
-    found = []
-    for name in dict.fromkeys(name for rank in each.ranks for name in rank.counts):
-        counted = [rank for rank in each.ranks if name in rank.counts]
+    findings = []
+    for name in dict.fromkeys(name for rank in communicator.ranks for name in rank.counts):
+        counted = [rank for rank in communicator.ranks if name in rank.counts]
         top = max(rank.counts[name] for rank in counted)
         behind = [rank for rank in counted if rank.counts[name] < top]
         ahead = [rank for rank in counted if rank.counts[name] == top]
         if behind and len(ahead) < len(behind):
             why = f"launched {name} {top}, which {text.count(len(behind), 'rank')} did not"
-            found.append(RasFinding(AHEAD, each.id, each.size, tuple(ahead), why))
+            findings.append(RasFinding(AHEAD, communicator.id, communicator.size, tuple(ahead), why))
             continue
         for count, ranks in sorted(by_key((rank.counts[name], rank) for rank in behind).items()):
             done = f"launched {name} up to {count}" if count else f"launched no {name}"
-            found.append(RasFinding(BEHIND, each.id, each.size, tuple(ranks), f"{done}; the furthest is at {top}"))
-    return found
+            findings.append(
+                RasFinding(
+                    BEHIND, communicator.id, communicator.size, tuple(ranks), f"{done}; the furthest is at {top}"
+                )
+            )
+    return findings
 
 
-def _notes(second: Answer, moving: int, is_still: bool, pause: float) -> Iterable[str]:
+def _notes(second: RasResponse, moving: int, is_still: bool, pause: float) -> Iterable[str]:
     if moving:
         yield f"counts differ in {text.count(moving, 'communicator')} of processes that went on: usual in a job that runs"
-    if starting := sum(each.starting for each in second.communicators):
+    if starting := sum(communicator.starting for communicator in second.communicators):
         yield f"{text.count(starting, 'rank')} of communicators not ready yet"
     if second.timeouts:
         yield f"{text.count(second.timeouts, 'timeout')} between the job's own processes while they were asked"

@@ -1,4 +1,4 @@
-"""Judge what a GPU's job waits for. Pure: figures in, a verdict with its rule and evidence out.
+"""Diagnose what a GPU's job waits for. Pure: figures in, a verdict with its rule and evidence out.
 
 The thresholds come from loads recorded on H100s (tests/data/recordings/watch). A rule names a cause only where the
 figures show it; everything else is unknown, because a wrong verdict costs more than a missing one.
@@ -23,8 +23,8 @@ from nodetune.jobs.watch.model import (
     POWER,
     TENSOR,
     UNKNOWN,
-    Gpu,
-    Judgement,
+    Diagnosis,
+    GpuUsage,
     Process,
     percent,
 )
@@ -59,81 +59,81 @@ FULL_UTIL = "nvidia-smi's utilization is {:.0f} %, which says only that a kernel
 PIPES = ("fp32", "fp64", "fp16", "integer")
 
 
-def judge(gpu: Gpu, processes: Sequence[Process]) -> Judgement:
+def diagnose(gpu: GpuUsage, processes: Sequence[Process]) -> Diagnosis:
     """Judge one GPU by its figures and the processes on it, with those that these started."""
     if not processes:
         return _without_process(gpu)
-    held = _held(gpu)
-    if held:
-        return held
+    throttled = _throttled(gpu)
+    if throttled:
+        return throttled
     return _by_gpm(gpu, processes) if gpu.gpm else _without_gpm(gpu, processes)
 
 
-def _without_process(gpu: Gpu) -> Judgement:
-    works = gpu.gpm.get("graphics", gpu.seen.get("util"))
-    if works is None or gpu.seen.get("mig"):
-        return Judgement(UNKNOWN, "no-counters", (gpu.no_gpm, "MIG is on, or the driver counts no use"))
-    if works < NOTHING:
-        return Judgement(FREE, "no-process", ("no process has it",))
-    return Judgement(
-        UNKNOWN, "process-hidden", (f"it works {works:.0f} % of the time for a process that is not visible",)
+def _without_process(gpu: GpuUsage) -> Diagnosis:
+    busy = gpu.gpm.get("graphics", gpu.counters.get("util"))
+    if busy is None or gpu.counters.get("mig"):
+        return Diagnosis(UNKNOWN, "no-counters", (gpu.no_gpm, "MIG is on, or the driver counts no use"))
+    if busy < NOTHING:
+        return Diagnosis(FREE, "no-process", ("no process has it",))
+    return Diagnosis(
+        UNKNOWN, "process-hidden", (f"it works {busy:.0f} % of the time for a process that is not visible",)
     )
 
 
-def _held(gpu: Gpu) -> Judgement | None:
+def _throttled(gpu: GpuUsage) -> Diagnosis | None:
     """Return the verdict if heat or power held the clocks back, and not only by the limit that every full load meets."""
-    works = gpu.gpm.get("graphics", gpu.number("util"))
-    if works < NOTHING:
+    busy = gpu.gpm.get("graphics", gpu.number("util"))
+    if busy < NOTHING:
         return None
-    heat = max(gpu.held.get(name, 0.0) for name in ("thermal", "sw_thermal", "hw_thermal"))
-    brake, capped = gpu.held.get("power_brake", 0.0), gpu.held.get("power", 0.0)
+    thermal = max(gpu.throttling.get(name, 0.0) for name in ("thermal", "sw_thermal", "hw_thermal"))
+    brake, capped = gpu.throttling.get("power_brake", 0.0), gpu.throttling.get("power", 0.0)
     limit, default = gpu.number("limit_watts"), gpu.number("default_watts")
     clock = f"SM clock {gpu.number('sm_mhz'):.0f} of {gpu.number('max_sm_mhz'):.0f} MHz"
-    if heat >= HELD_LEAST:
-        hot = f"heat held the clocks back {percent(heat)} of the time"
-        return Judgement(HEAT, "heat", (hot, f"{gpu.number('celsius'):.0f} °C", clock))
+    if thermal >= HELD_LEAST:
+        words = f"heat held the clocks back {percent(thermal)} of the time"
+        return Diagnosis(HEAT, "heat", (words, f"{gpu.number('celsius'):.0f} °C", clock))
     if brake >= HELD_LEAST:
-        return Judgement(
+        return Diagnosis(
             POWER, "power-brake", (f"the power brake held the clocks back {percent(brake)} of the time", clock)
         )
-    if works >= BUSY and capped >= CAPPED_LEAST and 0 < limit < LOWERED * default:
+    if busy >= BUSY and capped >= CAPPED_LEAST and 0 < limit < LOWERED * default:
         lowered = f"the power limit is {limit:.0f} W of {default:.0f} W, and held the clocks back {percent(capped)} of the time"
-        return Judgement(POWER, "power-limit-lowered", (lowered, clock))
+        return Diagnosis(POWER, "power-limit-lowered", (lowered, clock))
     return None
 
 
-def _by_gpm(gpu: Gpu, processes: Sequence[Process]) -> Judgement:
+def _by_gpm(gpu: GpuUsage, processes: Sequence[Process]) -> Diagnosis:
     copies = _copies(gpu)
     if copies:
         return copies
     graphics = gpu.gpm.get("graphics")
     if graphics is None:
-        return Judgement(UNKNOWN, "no-graphics", ("this GPU does not count the time with a kernel running",))
+        return Diagnosis(UNKNOWN, "no-graphics", ("this GPU does not count the time with a kernel running",))
     if graphics < BUSY:
         return _gaps(gpu, processes, graphics)
     return _computing(gpu) or _occupied(gpu, processes)
 
 
-def _gaps(gpu: Gpu, processes: Sequence[Process], works: float) -> Judgement:
+def _gaps(gpu: GpuUsage, processes: Sequence[Process], busy: float) -> Diagnosis:
     """Judge a GPU without a kernel for a part of the time, by what its processes do."""
-    gap = f"no kernel runs {100 - works:.0f} % of the time"
+    gap = f"no kernel runs {100 - busy:.0f} % of the time"
     if gpu.number("decoder") >= HALF:
-        return Judgement(UNKNOWN, "decoder", (gap, f"the video decoder is busy {gpu.number('decoder'):.0f} %"))
-    cause = host_waits.cause(processes, works / 100)
+        return Diagnosis(UNKNOWN, "decoder", (gap, f"the video decoder is busy {gpu.number('decoder'):.0f} %"))
+    cause = host_waits.cause(processes, busy / 100)
     quiet = host_waits.are_quiet(processes, host_waits.QUIET_CORES if gpu.gpm else host_waits.NO_CORES)
-    if cause.verdict in (PAUSED, UNKNOWN) and works < NOTHING and quiet:
-        return Judgement(IDLE, "idle", ("nothing runs on it", *cause.evidence))
-    return Judgement(cause.verdict, cause.rule, (gap, *cause.evidence))
+    if cause.verdict in (PAUSED, UNKNOWN) and busy < NOTHING and quiet:
+        return Diagnosis(IDLE, "idle", ("nothing runs on it", *cause.evidence))
+    return Diagnosis(cause.verdict, cause.rule, (gap, *cause.evidence))
 
 
-def _copies(gpu: Gpu) -> Judgement | None:
+def _copies(gpu: GpuUsage) -> Diagnosis | None:
     """Return the verdict if the time between kernels, or all of it, goes into copies."""
     sm, graphics = gpu.gpm.get("sm", 0.0), gpu.gpm.get("graphics", 0.0)
     peer = _share(gpu.rate("nvlink"), gpu.number("nvlink_limit"))
     moved = f"NVLink carries {_rate(gpu.rate('nvlink'))} ({percent(peer)} of its rate)"
     if peer >= PEER_TRAFFIC and sm < HALF and gpu.gpm.get("tensor", 0.0) < TENSOR_LEAST:
         rule = "peer-copies" if sm < NO_SM else "peer-traffic"
-        return Judgement(PEER, rule, (moved, f"{sm:.0f} % of the SMs work"))
+        return Diagnosis(PEER, rule, (moved, f"{sm:.0f} % of the SMs work"))
     link, limit = ("C2C", C2C_LIMIT) if gpu.rate("c2c") > gpu.rate("pcie") else ("PCIe", gpu.number("pcie_limit"))
     rate = gpu.rate(link.lower())
     share = _share(rate, limit)
@@ -141,51 +141,51 @@ def _copies(gpu: Gpu) -> Judgement | None:
     with_kernels = share >= COPIES_CLEAR and (sm < HALF if graphics >= BUSY else share >= (100 - graphics) / 200)
     if alone or (with_kernels and gpu.gpm.get("tensor", 0.0) < TENSOR_LEAST):
         carried = f"{link} carries {_rate(rate)} ({percent(share)} of its rate)"
-        return Judgement(HOST_COPIES, "host-copies", (carried, f"{sm:.0f} % of the SMs work"))
+        return Diagnosis(HOST_COPIES, "host-copies", (carried, f"{sm:.0f} % of the SMs work"))
     return None
 
 
-def _computing(gpu: Gpu) -> Judgement | None:
+def _computing(gpu: GpuUsage) -> Diagnosis | None:
     """Return the verdict for a GPU that computes or moves its own memory all the time."""
     sm, tensor, dram = (gpu.gpm.get(name, 0.0) for name in ("sm", "tensor", "dram"))
-    seen = f"SMs {sm:.0f} %, tensor cores {tensor:.0f} %, memory {dram:.0f} % of its bandwidth"
+    usage = f"SMs {sm:.0f} %, tensor cores {tensor:.0f} %, memory {dram:.0f} % of its bandwidth"
     if dram >= DRAM_LEAST and tensor < dram:
-        return Judgement(MEMORY, "memory", (seen, *_notes(gpu)))
+        return Diagnosis(MEMORY, "memory", (usage, *_notes(gpu)))
     if tensor >= TENSOR_LEAST:
-        return Judgement(TENSOR, "tensor", (seen, *_notes(gpu)))
+        return Diagnosis(TENSOR, "tensor", (usage, *_notes(gpu)))
     pipe = max(PIPES, key=lambda name: gpu.gpm.get(name, 0.0))
     if gpu.gpm.get(pipe, 0.0) >= PIPE_LEAST and sm >= HALF:
-        return Judgement(COMPUTING, "arithmetic", (f"{seen}, {pipe.upper()} {gpu.gpm[pipe]:.0f} %", *_notes(gpu)))
+        return Diagnosis(COMPUTING, "arithmetic", (f"{usage}, {pipe.upper()} {gpu.gpm[pipe]:.0f} %", *_notes(gpu)))
     return None
 
 
-def _occupied(gpu: Gpu, processes: Sequence[Process]) -> Judgement:
+def _occupied(gpu: GpuUsage, processes: Sequence[Process]) -> Diagnosis:
     """Judge a GPU on which a kernel always runs and does little."""
     sm, dram, tensor = (gpu.gpm.get(name, 0.0) for name in ("sm", "dram", "tensor"))
     little = f"a kernel always runs, on {sm:.0f} % of the SMs; tensor cores {tensor:.0f} %, memory {dram:.0f} %"
     if sm > FEW or dram > FEW:
-        return Judgement(UNKNOWN, "occupied", (little, "it waits inside its kernels, or does a little of everything"))
-    if any(each.nccl for each in processes):
-        return Judgement(PEER, LATE, (little, "its job uses NCCL: the kernel waits for another GPU"))
-    return Judgement(FEW_SMS, "few-sms", (little, "it spins, waits for a peer, or its grid is too small"))
+        return Diagnosis(UNKNOWN, "occupied", (little, "it waits inside its kernels, or does a little of everything"))
+    if any(process.nccl for process in processes):
+        return Diagnosis(PEER, LATE, (little, "its job uses NCCL: the kernel waits for another GPU"))
+    return Diagnosis(FEW_SMS, "few-sms", (little, "it spins, waits for a peer, or its grid is too small"))
 
 
-def _without_gpm(gpu: Gpu, processes: Sequence[Process]) -> Judgement:
+def _without_gpm(gpu: GpuUsage, processes: Sequence[Process]) -> Diagnosis:
     """Judge by the driver's utilization, which does not separate work from waiting once it is high."""
-    util = gpu.seen.get("util")
+    util = gpu.counters.get("util")
     if util is None:
-        return Judgement(UNKNOWN, "no-counters", (gpu.no_gpm,))
+        return Diagnosis(UNKNOWN, "no-counters", (gpu.no_gpm,))
     if util >= BUSY:
-        return Judgement(UNKNOWN, "no-gpm", (FULL_UTIL.format(util), gpu.no_gpm))
-    found = _gaps(gpu, processes, util)
-    if found.rule == host_waits.OWN_CPU:  # it may be copying: a thread spins until a copy is done
-        return Judgement(UNKNOWN, "no-gpm", (*found.evidence, "or it copies", gpu.no_gpm))
-    return Judgement(found.verdict, found.rule, (*found.evidence, gpu.no_gpm))
+        return Diagnosis(UNKNOWN, "no-gpm", (FULL_UTIL.format(util), gpu.no_gpm))
+    gap = _gaps(gpu, processes, util)
+    if gap.rule == host_waits.OWN_CPU:  # it may be copying: a thread spins until a copy is done
+        return Diagnosis(UNKNOWN, "no-gpm", (*gap.evidence, "or it copies", gpu.no_gpm))
+    return Diagnosis(gap.verdict, gap.rule, (*gap.evidence, gpu.no_gpm))
 
 
-def _notes(gpu: Gpu) -> tuple[str, ...]:
+def _notes(gpu: GpuUsage) -> tuple[str, ...]:
     """Return remarks that do not change the verdict."""
-    capped = gpu.held.get("power", 0.0)
+    capped = gpu.throttling.get("power", 0.0)
     clock = f"SM clock {gpu.number('sm_mhz'):.0f} of {gpu.number('max_sm_mhz'):.0f} MHz"
     return (
         (f"at its power limit {percent(capped)} of the time, which is normal; {clock}",)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nodetune.jobs.late_ranks.model import RankOfJob
+from nodetune.jobs.late_ranks.model import RasRank
 
 MAX_RANKS = 1_000_000
 BIGGEST = 1 << 63
@@ -48,13 +48,13 @@ class CommunicatorStatus:
 
     id: str
     size: int
-    ranks: tuple[RankOfJob, ...]
+    ranks: tuple[RasRank, ...]
     starting: int = 0
     """Ranks that are not ready yet."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class RasResponse:
     """An answer. `timeouts`: of the network between the job's processes."""
 
     version: str
@@ -62,53 +62,53 @@ class Answer:
     timeouts: int = 0
 
 
-def is_text(answer: str) -> bool:
+def is_text(response: str) -> bool:
     """Return whether this is the answer of a NCCL without JSON."""
-    return "Job summary" in answer and not answer.lstrip().startswith("{")
+    return "Job summary" in response and not response.lstrip().startswith("{")
 
 
-def read(answer: str) -> Answer:
+def read(response: str) -> RasResponse:
     """Read the answer. Raise UnreadableError."""
     try:
-        data = json.loads(NO_COMMA.sub(r"\1,\2", answer))
+        data = json.loads(NO_COMMA.sub(r"\1,\2", response))
     except (ValueError, RecursionError):
         raise UnreadableError from None
     if not isinstance(data, dict) or not isinstance(data.get("communicators"), list):
         raise UnreadableError
-    left = [MAX_RANKS]
-    found = [each for one in data["communicators"] if (each := _communicator(one, left))]
+    remaining = [MAX_RANKS]
+    communicators = [communicator for one in data["communicators"] if (communicator := _communicator(one, remaining))]
     ras = data.get("ras")
     timeouts = _whole(ras.get("timeouts_count")) if isinstance(ras, dict) else 0
-    return Answer(str(data.get("nccl_version", ""))[:40], tuple(found), timeouts)
+    return RasResponse(str(data.get("nccl_version", ""))[:40], tuple(communicators), timeouts)
 
 
-def _communicator(data: Any, left: list[int]) -> CommunicatorStatus | None:
+def _communicator(data: Any, remaining: list[int]) -> CommunicatorStatus | None:
     if not isinstance(data, dict) or not isinstance(data.get("hash"), str):
         return None
-    ranks = [_rank(each, "") for each in _list(data, "ranks")]
-    missing = [_rank(each, _lost(each)) for each in _list(data, "missing_ranks")]
-    left[0] -= len(ranks) + len(missing)
-    if left[0] < 0:
+    ranks = [_rank(rank, "") for rank in _list(data, "ranks")]
+    missing = [_rank(rank, _lost(rank)) for rank in _list(data, "missing_ranks")]
+    remaining[0] -= len(ranks) + len(missing)
+    if remaining[0] < 0:
         raise UnreadableError
     name = f"{data['hash']} {data.get('secondary_hash', '')}".strip()[:80]
-    starting = sum(_is_starting(each) for each in _list(data, "ranks"))
+    starting = sum(_is_starting(rank) for rank in _list(data, "ranks"))
     return CommunicatorStatus(
-        name, _whole(data.get("size")), tuple(each for each in (*ranks, *missing) if each), starting
+        name, _whole(data.get("size")), tuple(rank for rank in (*ranks, *missing) if rank), starting
     )
 
 
 def _list(data: Mapping[str, Any], name: str) -> list[Any]:
-    found = data.get(name)
-    return found if isinstance(found, list) else []
+    items = data.get(name)
+    return items if isinstance(items, list) else []
 
 
-def _rank(data: Any, lost: str) -> RankOfJob | None:
+def _rank(data: Any, lost: str) -> RasRank | None:
     if not isinstance(data, dict):
         return None
     counts = data.get("collective_counts")
     seen = {str(name)[:40]: _whole(count) for name, count in counts.items()} if isinstance(counts, dict) else {}
     gpu = data.get("nvml_dev", data.get("cuda_dev", ""))
-    return RankOfJob(
+    return RasRank(
         _whole(data.get("rank")),
         str(data.get("host", ""))[:64],
         str(gpu)[:16],
@@ -124,9 +124,9 @@ def _errors(data: Mapping[str, Any]) -> tuple[str, ...]:
     if not isinstance(status, dict):
         return ()
     states = [status.get(name) for name in ("init_state", "async_error")]
-    found = [ERRORS.get(_whole(each), "") for each in states] if not _is_starting(data) else []
-    found += ["aborted"] if status.get("abort_flag") is True else []
-    return tuple(dict.fromkeys(each for each in found if each))
+    errors = [ERRORS.get(_whole(error), "") for error in states] if not _is_starting(data) else []
+    errors += ["aborted"] if status.get("abort_flag") is True else []
+    return tuple(dict.fromkeys(error for error in errors if error))
 
 
 def _is_starting(data: Any) -> bool:
