@@ -21,6 +21,7 @@ from nodetune.api.device import Device
 from nodetune.api.model import SEVERITIES
 
 NESTED = {"device": Device, "next": Next, "group": Group}
+MEMBERS = {kind: frozenset(each.name for each in fields(kind)) for kind in (Conclusion, *NESTED.values())}
 NAMES = tuple(each.name for each in fields(Conclusion))
 DEFAULTS = {each.name: each.default for each in fields(Conclusion) if each.default is not MISSING}
 
@@ -81,7 +82,7 @@ def _made(kind: Any, told: Any) -> Any:
     """Return a value of this class from its members; those of a later edition are left out."""
     if not isinstance(told, Mapping):
         raise TypeError("no object")
-    known = {each.name for each in fields(kind)}
+    known = MEMBERS[kind]
     return kind(**{name: tuple(one) if isinstance(one, list) else one for name, one in told.items() if name in known})
 
 

@@ -17,7 +17,7 @@ from nodetune.foundation import text
 from nodetune.foundation.stage_output import Show
 from nodetune.history import trends
 from nodetune.history.connection import HistoryError
-from nodetune.history.history import History
+from nodetune.history.history import BATCH, History
 from nodetune.history.snapshot import Sorter
 
 
@@ -63,7 +63,8 @@ class Remembered:
     def _told(self, results: Sequence[HostResult]) -> list[HostResult]:
         self._history.flush()
         looked = [each for each in results if each.host in self._at or each.state != "ok"]
-        self._history.conclude(concluded(looked, int(time.time())))
+        for first in range(0, len(looked), BATCH):
+            self._history.conclude(concluded(looked[first : first + BATCH], int(time.time())))
         for trend in self._history.daily(min(max(self._at.values(), default=0), time.time())):
             self._show.warn(f"trend: {trends.sentence(trend)}")
         since = self._history.since([each.host for each in results])

@@ -6,10 +6,10 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from nodetune.api import conclusion_json
-from nodetune.api.conclusion import Action, Conclusion, Examination, Examined
+from nodetune.api.conclusion import UNKNOWN, Action, Conclusion, Examination, Examined
 from nodetune.api.device import Device
 from nodetune.foundation import by_key
 from nodetune.history import reader, resets
@@ -22,8 +22,8 @@ FLEET = 0
 """The number of the host of a conclusion about no host in particular."""
 
 _OF_HOST = (
-    "SELECT h.name, c.id, c.source, c.fault, c.about, c.place, c.since, c.edition, c.unproven, c.content"
-    " FROM conclusion c LEFT JOIN host h ON h.id = c.host WHERE c.gone IS NULL"
+    "SELECT h.name, c.id, c.source, c.fault, c.about, c.place, c.part, c.since, c.edition, c.unproven, c.state, c.severity,"
+    " c.statement, c.content FROM conclusion c LEFT JOIN host h ON h.id = c.host WHERE c.gone IS NULL"
 )
 _WHERE = " AND c.host IN (?)", " AND c.id IN (SELECT conclusion FROM conclusion_host WHERE host IN (?))"
 
@@ -33,21 +33,20 @@ def keep(db: Database, found: Examined) -> Settled:
     names = dict.fromkeys(each.host for each in found.examinations if each.host)
     names |= dict.fromkeys(host for each in found.conclusions for host in each.hosts)
     ids = ids_of(db, names)
-    found = replace(found, conclusions=tuple(_with_parts(db, found.conclusions, ids)))
     sources = {each.source for each in found.examinations} | {each.source for each in found.conclusions}
-    known = [
-        each
-        for each in _open_of(db, [FLEET, *ids.values()])
-        if each.conclusion.source in sources or each.conclusion.device
-    ]
+    rows = [row for row in _rows_of(db, [FLEET, *ids.values()]) if row.source in sources or row.place]
+    same, others = _unchanged(rows, found.conclusions, {each.source: each.edition for each in found.examinations})
+    found = replace(found, conclusions=tuple(_with_parts(db, others, ids)))
+    known = [_open(row) for row in rows if row.id not in same]
     done = settle(known, found, _last(db, ids), _exchanged(db, ids, known))
     db.add(
-        "conclusion (host, source, fault, about, place, part, since, edition, state, severity, content)",
+        "conclusion (host, source, fault, about, place, part, since, edition, state, severity, statement, content)",
         [_row(each, ids) for each in done.new],
     )
     _add_others(db, done.new, ids)
     db.many(
-        "UPDATE conclusion SET place = ?, part = ?, edition = ?, unproven = ?, state = ?, severity = ?, content = ? WHERE id = ?",
+        "UPDATE conclusion SET place = ?, part = ?, edition = ?, unproven = ?, state = ?, severity = ?, statement = ?,"
+        " content = ? WHERE id = ?",
         [
             (
                 *_place(each.conclusion),
@@ -55,6 +54,7 @@ def keep(db: Database, found: Examined) -> Settled:
                 each.unproven,
                 each.conclusion.state,
                 each.conclusion.severity,
+                each.conclusion.statement,
                 _content(each.conclusion),
                 each.id,
             )
@@ -93,7 +93,7 @@ def actions(db: Database, hosts: Sequence[str] = (), since: int = 0) -> list[Act
 def open_now(db: Database, hosts: Sequence[str] = ()) -> list[Open]:
     """Return what is open on hosts, or on all and on the fleet without names."""
     if not hosts:
-        return [_open(row) for row in db.rows(_OF_HOST)]
+        return [_open(_Row(*row)) for row in db.rows(_OF_HOST)]
     return _open_of(db, ids_of(db, hosts, make=False).values())
 
 
@@ -165,28 +165,75 @@ def _with_parts(db: Database, found: Sequence[Conclusion], ids: Mapping[str, int
         yield replace(each, device=replace(device, serial=serial, uuid=uuid))
 
 
-def _open_of(db: Database, ids: Iterable[int]) -> list[Open]:
+class _Row(NamedTuple):
+    """An open conclusion as the database has it; `content` is JSON."""
+
+    host: str
+    id: int
+    source: str
+    fault: str
+    about: str
+    place: str
+    part: str
+    since: int
+    edition: str
+    unproven: int
+    state: str
+    severity: str
+    statement: str
+    content: str
+
+
+def _rows_of(db: Database, ids: Iterable[int]) -> list[_Row]:
     numbers = list(ids)
-    rows = [row for where in _WHERE for row in db.rows_of(_OF_HOST + where, numbers)]
-    return [_open(row) for row in {row[1]: row for row in rows}.values()]
+    rows = [_Row(*row) for where in _WHERE for row in db.rows_of(_OF_HOST + where, numbers)]
+    return list({row.id: row for row in rows}.values())
 
 
-def _open(row: Row) -> Open:
-    host, number, source, fault, about, place, since, edition, unproven, content = row
-    known = json.loads(content) if content else {}
+def _open_of(db: Database, ids: Iterable[int]) -> list[Open]:
+    return [_open(row) for row in _rows_of(db, ids)]
+
+
+def _unchanged(
+    rows: Iterable[_Row], found: Iterable[Conclusion], editions: Mapping[str, str]
+) -> tuple[set[int], list[Conclusion]]:
+    """Return the ids of the rows that are as they were, and the other conclusions: of most hosts nothing has changed."""
+    known = {(row.host, row.source, row.fault, row.about, row.place): row for row in rows}
+    same: set[int] = set()
+    others: list[Conclusion] = []
+    for each in found:
+        if each.state == UNKNOWN:
+            continue
+        device = each.device
+        place, part = (device.place, device.part) if device else ("", "")
+        row = known.get((each.hosts[0], each.source, each.fault, each.about, place)) if len(each.hosts) == 1 else None
+        if (
+            row is not None
+            and row.statement == each.statement
+            and (row.state, row.severity, row.unproven) == (each.state, each.severity, 0)
+            and row.edition == editions.get(each.source)
+            and part in ("", row.part)
+        ):
+            same.add(row.id)
+        else:
+            others.append(each)
+    return same, others
+
+
+def _open(row: _Row) -> Open:
+    known = json.loads(row.content) if row.content else {}
     if not known:  # of an earlier edition, which kept names alone
-        device = Device(place) if place else None
-        return Open(
-            Conclusion(fault, source, (host,), "info", "", since, device, about), since, edition, unproven, number
-        )
-    return Open(conclusion_json.from_data(known), since, edition, unproven, number)
+        device = Device(row.place) if row.place else None
+        older = Conclusion(row.fault, row.source, (row.host,), "info", "", row.since, device, row.about)
+        return Open(older, row.since, row.edition, row.unproven, row.id)
+    return Open(conclusion_json.from_data(known), row.since, row.edition, row.unproven, row.id)
 
 
 def _row(each: Open, ids: Mapping[str, int]) -> Row:
     about = each.conclusion
     host = ids[about.hosts[0]] if about.hosts else FLEET
     named = (host, about.source, about.fault, about.about, *_place(about))
-    return (*named, each.since, each.edition, about.state, about.severity, _content(about))
+    return (*named, each.since, each.edition, about.state, about.severity, about.statement, _content(about))
 
 
 def _place(each: Conclusion) -> tuple[str, str]:

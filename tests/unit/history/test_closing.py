@@ -16,7 +16,7 @@ SPARE = replace(GPU, serial="B")
 
 
 def concluded(source, at=T, host="n1", device=GPU, **more):
-    found = Conclusion("bad", source, (host,), "high", "It is bad", at, device, **more)
+    found = Conclusion("bad", source, (host,), "high", f"It is bad: {more.get('observed', 0)}", at, device, **more)
     return Examined((found,), (looked(source, at, host),))
 
 
