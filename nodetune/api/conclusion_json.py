@@ -22,6 +22,12 @@ from nodetune.api.model import SEVERITIES
 
 NESTED = {"device": Device, "next": Next, "group": Group}
 MEMBERS = {kind: frozenset(each.name for each in fields(kind)) for kind in (Conclusion, *NESTED.values())}
+REQUIRED = {(name, each.name) for name, kind in NESTED.items() for each in fields(kind) if each.default is MISSING}
+"""Members without a default, which are written also where they are zero or empty."""
+
+MAX_TIME = 1 << 37
+"""Seconds until about the year 6300."""
+
 NAMES = tuple(each.name for each in fields(Conclusion))
 DEFAULTS = {each.name: each.default for each in fields(Conclusion) if each.default is not MISSING}
 
@@ -52,7 +58,7 @@ def data(conclusion: Conclusion) -> dict[str, Any]:
         value = getattr(conclusion, name)
         if name in NESTED:
             told |= (
-                {name: {of: _plain(one) for of, one in vars(value).items() if one}}
+                {name: {of: _plain(one) for of, one in vars(value).items() if one or (name, of) in REQUIRED}}
                 if value not in (None, Next())
                 else {}
             )
@@ -69,8 +75,23 @@ def from_data(told: Mapping[str, Any]) -> Conclusion:
     """Return the conclusion that `data` made. Raise TypeError or ValueError for anything else."""
     nested = {name: _made(kind, told[name]) for name, kind in NESTED.items() if name in told}
     made: Conclusion = _made(Conclusion, {**told, **nested})
-    texts = (made.fault, made.source, made.statement, made.about, made.reason, made.job, *made.hosts)
-    if not all(isinstance(each, str) for each in texts) or isinstance(made.at, bool) or not isinstance(made.at, int):
+    then, device = made.next, made.device
+    lists = (made.hosts, made.alternatives, made.evidence, then.words, then.hosts)
+    one = (
+        made.fault,
+        made.source,
+        made.statement,
+        made.about,
+        made.reason,
+        made.job,
+        made.explained_by,
+        then.verb,
+        then.text,
+    )
+    if not all(isinstance(each, tuple) for each in lists):
+        raise TypeError("not a conclusion")
+    texts = (*one, *(text for each in lists for text in each), *(vars(device).values() if device else ()))
+    if not all(isinstance(each, str) for each in texts) or not is_time(made.at):
         raise TypeError("not a conclusion")
     for value, words in ((made.severity, SEVERITIES), (made.state, STATES), (made.sure, SURE), (made.who, WHO)):
         if value not in words:
@@ -84,6 +105,11 @@ def _made(kind: Any, told: Any) -> Any:
         raise TypeError("no object")
     known = MEMBERS[kind]
     return kind(**{name: tuple(one) if isinstance(one, list) else one for name, one in told.items() if name in known})
+
+
+def is_time(at: Any) -> bool:
+    """Return whether a value is a Unix time that a calendar has."""
+    return isinstance(at, int) and not isinstance(at, bool) and 0 <= at < MAX_TIME
 
 
 def examinations_data(looked: Iterable[Examination]) -> list[dict[str, Any]]:
@@ -127,6 +153,8 @@ def examinations_from_data(told: Any) -> list[Examination]:
         judged = tuple(_judged(one) for one in each["judged"])
         devices = tuple(_made(Device, one) for one in each.get("devices", ()))
         for host, at in each["hosts"].items():
+            if not is_time(at):
+                raise TypeError("not a time")
             found.append(
                 Examination(
                     str(each["source"]), str(host), int(at), str(each["edition"]), judged,

@@ -1,4 +1,6 @@
-"""The exit codes of every command (docs/exit-codes.md). Frozen: other people's scripts depend on them. The highest wins.
+"""The exit codes of every command (docs/exit-codes.md). Frozen: scripts of other people depend on them. The highest wins.
+
+`status` lets FINDINGS win over INCOMPLETE: see `of_status`.
 
 Which of them a command ends with: `exit_code` in audit/summary.py and verify/exit_code.py, `code` in the results of remediation, guard and provision.
 The programs that Slurm calls on a node have codes of their own: guard/node/invocation.py.
@@ -27,3 +29,8 @@ INTERRUPTED = 130
 
 READER_GONE = 141
 """Whoever read the output closed the pipe, as a shell reports SIGPIPE."""
+
+
+def of_status(*, failing: bool, incomplete: bool) -> int:
+    """Return the exit code where an open fault comes before hosts that are unknown."""
+    return FINDINGS if failing else INCOMPLETE if incomplete else OK

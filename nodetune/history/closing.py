@@ -143,10 +143,10 @@ def _proves(looked: Examination, known: Open) -> bool:
     return looked.proves(known.conclusion) and not is_older(looked.edition, known.edition)
 
 
-def folded(every: Sequence[Examined]) -> Settled:
-    """Return what several sets leave open, the oldest first: without a history."""
-    last: dict[tuple[str, str], int] = {}
-    done = Settled()
+def folded(every: Sequence[Examined], known: Iterable[Open] = (), before: Last | None = None) -> Settled:
+    """Return what several sets leave open, the oldest first: without a history, or after what one knows (`known`, `before`)."""
+    last = dict(before or {})
+    done = Settled(kept=[*known])
     for found in every:
         now = settle(done.open, found, last)
         done = Settled(new=now.open, closed=[*done.closed, *now.closed])

@@ -97,10 +97,11 @@ def open_now(db: Database, hosts: Sequence[str] = ()) -> list[Open]:
     return _open_of(db, ids_of(db, hosts, make=False).values())
 
 
-def examined(db: Database) -> list[tuple[str, str, int, Mapping[str, str]]]:
-    """Return (source, host, time of the last examination, fault → why it could not be judged)."""
+def examined(db: Database, hosts: Sequence[str] = ()) -> list[tuple[str, str, int, Mapping[str, str]]]:
+    """Return (source, host, time of the last examination, fault → why it could not be judged), of these hosts or of all."""
     sets = {bytes(digest): json.loads(content) for digest, content in db.rows("SELECT digest, content FROM unjudged")}
-    rows = db.rows("SELECT e.source, h.name, e.at, e.unjudged FROM examination e JOIN host h ON h.id = e.host")
+    statement = "SELECT e.source, h.name, e.at, e.unjudged FROM examination e JOIN host h ON h.id = e.host"
+    rows = db.rows_of(f"{statement} WHERE h.name IN (?)", hosts) if hosts else db.rows(statement)
     return [(source, name, at, sets.get(bytes(digest or b""), {})) for source, name, at, digest in rows]
 
 

@@ -88,9 +88,9 @@ class History:
         """Return what is open on hosts, or on all."""
         return conclusions.open_now(self._db, hosts)
 
-    def examined(self) -> list[tuple[str, str, int, Mapping[str, str]]]:
-        """Return (source, host, time of the last examination, fault → why it could not be judged)."""
-        return conclusions.examined(self._db)
+    def examined(self, hosts: Sequence[str] = ()) -> list[tuple[str, str, int, Mapping[str, str]]]:
+        """Return (source, host, time of the last examination, fault → why it could not be judged), of hosts or of all."""
+        return conclusions.examined(self._db, hosts)
 
     def since(self, hosts: Iterable[str]) -> Mapping[str, Mapping[str, int]]:
         """Return host → check → the time since when the finding of an audit has been there."""
