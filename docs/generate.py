@@ -26,6 +26,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]  # mkdocs loads this file by its pa
 
 import covered  # noqa: E402
 import facts_page  # noqa: E402
+import faults_page  # noqa: E402
 import figures_page  # noqa: E402
 import man_page  # noqa: E402
 import measurements_page  # noqa: E402
@@ -70,6 +71,7 @@ def pages() -> dict[str, str]:
             f"## {path}\n\n```\n{text}\n```\n" for path, text in man_page.helps(cli_main.group, "nodetune", 100)
         ),
         "facts.md": facts_page.page(),
+        "faults.md": faults_page.page(),
         "measurements.md": measurements_page.page(),
         "nodetune.1": man_page.page(),
         "project/benchmarks.md": BENCHMARKS + benchmark_figures.table(),

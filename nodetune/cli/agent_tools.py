@@ -22,12 +22,16 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
 from nodetune import __version__
+from nodetune.foundation import nodeset, text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 
-Verb = Literal["audit", "checks", "explain", "history", "plan"]
+Verb = Literal["audit", "checks", "explain", "history", "plan", "status"]
 Severity = Literal["info", "low", "medium", "high", "critical"]
 Status = Literal["fail", "unknown", "waived"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+MAX_BYTES, ROOM, MAX_SET, MAX_REASONS = 20_000, 100, 400, 5
+"""Of an answer about the status of hosts: its size, and room in it for numbers; the characters of a node set; reasons for unknown faults."""
+
 MAX_SECONDS = 600.0
 """Seconds for one answer: thousands of hosts are judged in less."""
 
@@ -99,6 +103,18 @@ class Sources:
             self._said("history", "--history", self.history, "--format", "json", "--", *filter(None, [host]))
         )
 
+    def status(self, host: str = "", severity: Severity = "medium", limit: int = 20) -> dict[str, Any]:
+        """Show what is open on all hosts or on one, from all sources: the worst first, who acts, since when, the next command.
+
+        Hosts that nobody examined lately are named, and never healthy.
+        """
+        if not self.history:
+            raise ToolError("no history here: start the server with nodetune mcp --history FILE")
+        if "/" in host or host.endswith(".json"):
+            raise ToolError("a host has no slash: files are not for agents")
+        words = ("--history", self.history, "--fail-on", severity, "--format", "json")
+        return _short(_document(self._said("status", *words, "--", *filter(None, [host]))), severity, limit)
+
     def _judged(self, verb: Verb) -> dict[str, Any]:
         return _document(self._said(verb, "--facts", self.facts, *self._site(), "--format", "json"))
 
@@ -137,6 +153,32 @@ def _document(text: str) -> dict[str, Any]:
     return found
 
 
+def _short(found: Mapping[str, Any], severity: Severity, limit: int) -> dict[str, Any]:
+    """Return the part of a status that fits into MAX_BYTES, and how many faults are left out."""
+    wanted = SEVERITIES[SEVERITIES.index(severity) :]
+    lines = [_folded(each) for each in found["lines"] if each["severity"] in wanted]
+    unread = [{**_folded(each), "faults": len(each["faults"])} for each in found["unknown"]]
+    states = {
+        state: text.plain(nodeset.fold(each["name"] for each in found["hosts"] if each["state"] == state), MAX_SET)
+        for state in ("never", "stale")
+    }
+    done = [*map(_cut, found["actions"][-limit:])] if limit > 0 else []
+    told = {"summary": found["summary"], **states, "unknown": unread[:MAX_REASONS], "actions": done}
+    shown = lines[: max(0, limit)]
+    while len(json.dumps({**told, "lines": shown})) > MAX_BYTES - ROOM and (shown or done):
+        del (done if len(done) > len(shown) else shown)[-1:]
+    return {**told, "lines": shown, "left_out": len(lines) - len(shown)}
+
+
+def _folded(each: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a line with its hosts as a node set and their number, and texts that are not endless."""
+    return {**_cut(each), "hosts": text.plain(nodeset.fold(each["hosts"]), MAX_SET), "count": len(each["hosts"])}
+
+
+def _cut(each: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: text.plain(value) if isinstance(value, str) else value for name, value in each.items()}
+
+
 def _counted(host: Mapping[str, Any]) -> dict[str, int]:
     statuses = [finding["status"] for finding in host["findings"]]
     return {status: statuses.count(status) for status in sorted(set(statuses))}
@@ -146,7 +188,16 @@ def server(sources: Sources) -> MCPServer:
     """Return the server with its tools; each says of itself that it only reads."""
     made = MCPServer("nodetune", instructions=ABOUT, version=__version__, log_level="WARNING")
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    for tool in (sources.audit, sources.findings, sources.explain, sources.checks, sources.plan, sources.changes):
+    tools = (
+        sources.audit,
+        sources.findings,
+        sources.explain,
+        sources.checks,
+        sources.plan,
+        sources.changes,
+        sources.status,
+    )
+    for tool in tools:
         made.tool(annotations=reads)(tool)
     if sources.hosts:
         made.tool(annotations=ToolAnnotations(read_only_hint=True, open_world_hint=True))(sources.collect)

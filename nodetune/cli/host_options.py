@@ -54,7 +54,7 @@ def _forks(more: str = "") -> Callable[[F], F]:
     return click.option("--forks", cls=settings.Setting, metavar="N", **of(ConnectionOptions, "forks"), help=told)
 
 
-def _which(default: str = "this host") -> Callable[[F], F]:
+def _named(default: str) -> Callable[[F], F]:
     return stack(
         click.option(
             "-i",
@@ -71,6 +71,12 @@ def _which(default: str = "this host") -> Callable[[F], F]:
             shell_complete=complete("limit"),
             help="Only these hosts: Ansible patterns or node set.",
         ),
+    )
+
+
+def _which(default: str = "this host") -> Callable[[F], F]:
+    return stack(
+        _named(default),
         click.option(
             "--failed-of",
             type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -142,6 +148,7 @@ _cluster = stack(
         for name, (metavar, told) in CLUSTER.items()
     )
 )
+named = _named("all hosts of the history and the documents")
 hosts = stack(_which(), _forks(), _reached, _transport())
 one_host = stack(_which("HOST, by its name"), _forks(), _reached, _transport())
 slurm_nodes = stack(_which("all nodes of Slurm, by their names"), _forks(), _reached, _transport())

@@ -29,6 +29,7 @@ class Commands(Folder):
     headings: ClassVar[Mapping[str, Sequence[str]]] = {
         "Look: change nothing": (
             "audit",
+            "status",
             "explain",
             "plan",
             "verify",

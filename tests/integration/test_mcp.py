@@ -71,8 +71,9 @@ def test_an_agent_gets_what_the_command_line_says(facts):
         ("plan", {}),
         ("changes", {}),
         ("changes", {"host": "h200-x4"}),
+        ("status", {"host": "h200-x4", "severity": "info", "limit": 2}),
     )
-    audit, findings, every, explained, found, plan, fleet, one = map(told, ask(facts, *calls))
+    audit, findings, every, explained, found, plan, fleet, one, status = map(told, ask(facts, *calls))
     assert {each["host"]: each["state"] for each in audit["hosts"]} == {"h100-x2": "ok", "h200-x4": "ok"}
     clock = next(each for each in findings if each["check"] == "clock-unsynchronized")
     assert clock["host"] == "h200-x4"
@@ -84,19 +85,22 @@ def test_an_agent_gets_what_the_command_line_says(facts):
     assert all("swap" in str(each) for each in found["checks"])
     assert plan["schema"] == "nodetune.plan/1"
     assert fleet["schema"] == one["schema"] == "nodetune.history/1"
+    assert status["summary"]["hosts"] == 1
+    assert len(status["lines"]) == 2
+    assert status["left_out"] > 0
 
 
 def test_every_tool_says_that_it_only_reads(facts):
     tools = []
     ask(facts, listed=tools)
-    assert [tool.name for tool in tools] == ["audit", "findings", "explain", "checks", "plan", "changes"]
+    assert [tool.name for tool in tools] == ["audit", "findings", "explain", "checks", "plan", "changes", "status"]
     assert all(tool.annotations.read_only_hint and not tool.annotations.open_world_hint for tool in tools)
     assert all(tool.description for tool in tools)
 
 
 def test_no_argument_makes_it_change_or_read_anything_else(facts):
     before = content(facts.parent)
-    names = {"explain": "check", "checks": "words", "changes": "host", "findings": "host"}
+    names = {"explain": "check", "checks": "words", "changes": "host", "findings": "host", "status": "host"}
     answers = ask(facts, *((tool, {name: text}) for tool, name in names.items() for text in HOSTILE))
     assert content(facts.parent) == before
     text = str([answer.content for answer in answers])

@@ -49,7 +49,7 @@ def commands(found=group, words=()):
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        ("status", "did you mean guard status?"),
+        ("resume", "did you mean guard resume?"),
         ("validate", "did you mean profile validate?"),
         ("audit -s ''", "no check matches '': "),
         ("audit --cohort kernel", "did you mean host.kernel"),
