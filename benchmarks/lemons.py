@@ -1,15 +1,16 @@
-"""Simulates fleets whose hosts break by chance, and counts what the rule about episodes names: `python -m benchmarks.lemons`.
+"""Simulates fleets of 200 hosts that break by chance, half an episode a host in 90 days, and counts which hosts the rule about episodes
+names: hosts that are alike; common causes that hit 30 hosts within an hour; two models, of which one breaks ten times as often; three
+hosts that break twenty times as often as the others."""
 
-A fleet has 200 hosts and 90 days, in which a host has 0.5 episodes on average. Worlds: hosts that are alike; common causes that
-drain 30 hosts within an hour; two models, of which one breaks ten times as often; three hosts that break twenty times as often.
-"""
-
-from __future__ import annotations
-
-import argparse
 import random
-from collections.abc import Mapping, Sequence
+import sys
+from pathlib import Path
 
+import click
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.support.measuring import COUNT, benchmark
 from nodetune.history.episodes import Event, lemons
 from nodetune.history.points import DAY
 from nodetune.statistics.thresholds import EPISODE_DAYS
@@ -18,7 +19,7 @@ HOSTS, RATE, LEMONS, TIMES = 200, 0.5, 3, 20
 END = 20_700 * DAY
 
 
-def events(rates: Mapping[str, float], generator: random.Random) -> list[Event]:
+def events(rates, generator):
     """Return what begins on hosts with these numbers of episodes in all the time."""
     found = []
     for host, rate in rates.items():
@@ -28,7 +29,7 @@ def events(rates: Mapping[str, float], generator: random.Random) -> list[Event]:
     return found
 
 
-def common(hosts: Sequence[str], generator: random.Random) -> list[Event]:
+def common(hosts, generator):
     """Return what one to six common causes begin on 30 hosts each, within an hour."""
     found = []
     for _ in range(generator.randint(1, 6)):
@@ -39,12 +40,12 @@ def common(hosts: Sequence[str], generator: random.Random) -> list[Event]:
     return found
 
 
-def fleet(world: str, generator: random.Random) -> tuple[list[Event], dict[str, str], set[str]]:
+def fleet(world, generator):
     """Return the events, host → model, and the lemons of a fleet."""
     names = [f"n{number:03}" for number in range(HOSTS)]
     models = dict.fromkeys(names, "one")
     rates = dict.fromkeys(names, RATE)
-    bad: set[str] = set()
+    bad = set()
     if world == "two models":
         models |= dict.fromkeys(names[HOSTS // 2 :], "other")
         rates |= dict.fromkeys(names[HOSTS // 2 :], 10 * RATE)
@@ -54,26 +55,26 @@ def fleet(world: str, generator: random.Random) -> tuple[list[Event], dict[str, 
     return [*events(rates, generator), *(common(names, generator) if world != "alike" else ())], models, bad
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--fleets", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    print(f"{'world':14} {'fleets':>6} {'with a wrong name':>18} {'lemons named':>13} {'wrong names':>12}")
+@benchmark(__doc__, fleets=3)
+@click.option("--fleets", type=COUNT, default=1000, show_default=True, help="Fleets a row.")
+@click.option("--seed", default="1", show_default=True)
+def main(fleets, seed):
+    click.echo("world          wrong fleets  lemons named  wrong names")
+    healthy = of_lemons = 0
     for world in ("alike", "common causes", "two models", "lemons"):
-        generator = random.Random(f"{world} {given.seed}")
-        right = wrong = fleets_wrong = of = 0
-        for _ in range(given.fleets):
+        generator = random.Random(f"{world} {seed}")
+        right = wrong = fleets_wrong = 0
+        for _ in range(fleets):
             happened, models, bad = fleet(world, generator)
             named = {each.host for each in lemons(happened, models)}
-            right, wrong, of = right + len(named & bad), wrong + len(named - bad), of + len(bad)
+            right, wrong = right + len(named & bad), wrong + len(named - bad)
             fleets_wrong += bool(named - bad)
-        share = f"{100 * right / of:.1f} %" if of else "-"
-        of_names = f"{100 * wrong / max(1, right + wrong):.2f} %" if of else str(wrong)
-        print(
-            f"{world:14} {given.fleets:6} {100 * fleets_wrong / given.fleets:16.2f} % {share:>13} {of_names:>12}",
-            flush=True,
-        )
+        click.echo(f"{world:14} {fleets_wrong:12} {right:13} {wrong:12}")
+        if world == "lemons":
+            of_lemons = f"{100 * right / (LEMONS * fleets):.1f} % named, {wrong} others of {right + wrong} names"
+        else:
+            healthy += fleets_wrong
+    return {"lemons": f"a wrong name in {healthy} of {3 * fleets} healthy fleets; {of_lemons}"}
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ MAX_BYTES = 64 << 20
 """Of what there is of one host: a file with more between two hosts is laid out in another way."""
 
 CONCLUDED = b',\n "conclusions": ['
+ENDING = b" ]\n}\n"
 HOSTS, HOST, END = b'\n "hosts": [\n  {', b"\n  },\n  {", b'\n  }\n ],\n "fleet": '
 FINDINGS, FINDING, LAST = b'\n   "findings": [\n    {', b"\n    },\n    {", b"\n    }\n   ]"
 """The separators between the parts with their line breaks, which no text in JSON can contain."""
@@ -42,11 +43,21 @@ def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
         if concluded:
             yield from whole
             yield rest + b"\n}\n"
+            _expect_end(stream, block)
             return
         yield from whole
         if len(rest) > MAX_BYTES:
             raise ValueError("unknown layout")
     yield rest
+
+
+def _expect_end(stream: IO[bytes], block: bytes) -> None:
+    """Raise ValueError if a document is cut off, or goes on after its end."""
+    last = block
+    while block := stream.read(BLOCK):
+        last = (last + block)[-max(BLOCK, len(ENDING)) :]
+    if not last.endswith(ENDING):
+        raise ValueError("cut off")
 
 
 def _document(pieces: Iterator[bytes], known: Known) -> dict[str, Any]:

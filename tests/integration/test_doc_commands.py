@@ -33,7 +33,7 @@ DEFERRED = {
     r"nodetune tune (nccl|gpu|check)": ("tests/unit/cli/test_tune_nccl.py", "wants GPUs: simulated ones"),
     r".* -[il] '?gpu[\[0-9]": ("tests/integration/test_logins.py", "names hosts that are not here"),
     r"nodetune history \S+ gpu\.": ("tests/unit/cli/test_history.py", "wants a GPU that two audits have seen"),
-    r"nodetune status": ("tests/unit/cli/test_status.py", "reads what commands kept before"),
+    r"nodetune status": ("tests/unit/cli/test_status_command.py", "reads what commands kept before"),
     r"nodetune slow --inspector": ("tests/unit/jobs/test_late_ranks.py", "wants files of NCCL's Inspector"),
     r"nodetune slow --ras": ("tests/unit/jobs/test_ras.py", "wants a job that runs NCCL"),
     r"make|\. \.venv": (".ci/wheel", "sets up a checkout: CI does this first"),
