@@ -14,7 +14,7 @@ from nodetune.provision.readmit.readmission import Readmission
 from nodetune.provision.readmit.replaced_parts import Inventory, ReplacedPart
 
 SOURCE, GONE = "readmit", "part-gone"
-BY = "nodetune readmit"
+BY, REPAIRED = "nodetune readmit", "repaired"
 KINDS = {"GPU": "gpu", "NVMe drive": "drive", "NIC": "nic"}
 
 
@@ -51,7 +51,7 @@ def actions(found: Readmission, now: int) -> Iterator[Action]:
     """Yield what was done to the host, for the history."""
     for each in found.inventory.exchanges:
         if each.after:
-            yield Action("repaired", found.host, now, BY, each.change, device=each.place)
+            yield Action(REPAIRED, found.host, now, BY, each.change, device=each.place)
     if found.is_back:
         yield Action("resumed", found.host, now, BY, "all is proven")
     if not found.missing:

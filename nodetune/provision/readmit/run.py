@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 
+from nodetune.api.conclusion import Action
 from nodetune.facts import document as facts_document
 from nodetune.foundation import UserError
 from nodetune.foundation.exit_codes import INCOMPLETE
 from nodetune.foundation.stage_output import Show
 from nodetune.history import keeping
+from nodetune.history.connection import HistoryError
+from nodetune.history.history import History
 from nodetune.provision.readmit import conclude
 from nodetune.provision.readmit.preparation import Prepared
 from nodetune.provision.readmit.readmission import STOPPED, Readmission, StageOutput
@@ -36,9 +40,18 @@ def carry_out(prepared: Prepared, show: Show, keep: Callable[[Readmission], None
     found.add(RESUME.name, _taken(RESUME, prepared, found, show))
     found.is_back = found.steps[RESUME.name].state == DONE
     keep(found)
-    done = conclude.actions(found, int(time.time()))
-    keeping.keep(request.history, show, concluded=found.concluded, actions=done)
+    if request.history:
+        keeping.keep(request.history, show, concluded=found.concluded, actions=_news(found, request.history))
     return found
+
+
+def _news(found: Readmission, history: str) -> list[Action]:
+    """Return what was done, without repairs that an earlier readmission has kept."""
+    known: set[tuple[str, str]] = set()
+    with contextlib.suppress(HistoryError), History(history, make=False) as kept:
+        known = {(each.device, each.reason) for each in kept.actions([found.host]) if each.kind == conclude.REPAIRED}
+    done = conclude.actions(found, int(time.time()))
+    return [each for each in done if each.kind != conclude.REPAIRED or (each.device, each.reason) not in known]
 
 
 def _taken(stage: Stage, prepared: Prepared, found: Readmission, show: Show) -> StageOutput:

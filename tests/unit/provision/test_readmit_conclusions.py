@@ -118,6 +118,13 @@ def test_a_host_that_came_back_is_kept_with_what_was_done(taken):
     assert conclusion_json.read(json.loads(files["conclusions.json"])) == found.concluded
 
 
+def test_a_repair_is_kept_once_however_often_the_host_is_tried(taken):
+    for end in (failed("below target: gemm", 5), StageResult()):
+        _, history, _ = taken(parts(TWO, facts(GPU0="1650", GPU1="1700")), StageOutput(StageResult()), StageOutput(end))
+    with history:
+        assert sorted(each.kind for each in history.actions(["g3"])) == ["readmitted", "repaired", "resumed"]
+
+
 def test_a_host_that_stays_is_kept_with_its_faults_and_not_as_readmitted(taken):
     found, history, files = taken(parts(TWO, ONE), StageOutput(failed("gone: GPU GPU1 (1651)", 1)))
     assert (found.is_back, found.missing) == (False, ["inventory: gone: GPU GPU1 (1651)"])
