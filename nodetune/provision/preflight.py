@@ -43,7 +43,7 @@ class Preflight:
 
     @property
     def summary(self) -> str:
-        """What would be done, on which hosts."""
+        """The work and its hosts, in one line."""
         request, hosts = self.request, text.plain(nodeset.fold(self.decisions), 60)
         moved = len({name for each in self.decisions.values() for name, _, _ in each.changes()})
         parts = [text.count(moved, "package")] if request.runs("packages") else []

@@ -1,4 +1,4 @@
-"""What `provision` shows before it changes anything."""
+"""The plan and the dry run of `provision`, as text or JSON."""
 
 from __future__ import annotations
 

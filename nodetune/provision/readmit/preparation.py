@@ -1,4 +1,4 @@
-"""What a readmission knows before anything is measured: the node in Slurm, the neighbours, and the facts from before."""
+"""The start of a readmission, before anything is measured: the node in Slurm, the neighbours, the facts from before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stage of a readmission found, and what all stages so far say together."""
+"""The output of one stage of a readmission, and of all stages so far together."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ class Readmission:
 
 
 def _without(known: Examined, later: Examined) -> Examined:
-    """Return what is known but for what the same source says anew of the same host: the second audit of the first."""
-    anew = {(each.source, host) for each in later.conclusions for host in each.hosts}
-    anew |= {(each.source, each.host) for each in later.examinations}
+    """Return what is known but for what the same source says again of the same host: the second audit of the first."""
+    again = {(each.source, host) for each in later.conclusions for host in each.hosts}
+    again |= {(each.source, each.host) for each in later.examinations}
     return Examined(
-        tuple(each for each in known.conclusions if not {(each.source, host) for host in each.hosts} & anew),
-        tuple(each for each in known.examinations if (each.source, each.host) not in anew),
+        tuple(each for each in known.conclusions if not {(each.source, host) for host in each.hosts} & again),
+        tuple(each for each in known.examinations if (each.source, each.host) not in again),
     )
