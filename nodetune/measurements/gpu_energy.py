@@ -13,7 +13,7 @@ Options: gpus, n, repeats, seconds, settle, library (path), set, allow_gpu_setti
 import time
 
 from nodetune.measurements.cuda import cublaslt, gpu_busy, gpus, products
-from nodetune.measurements.host import gpu_settings
+from nodetune.measurements.host import gpu_settings, temporary_settings
 from nodetune.measurements.host import report as reporting
 from . import gemm
 
@@ -39,7 +39,8 @@ def measure(options, report):
     library = cublaslt.Library(options.get("library"), found[0].driver.version)
     ready = gpus.prepared(found, report, "preparing products", lambda gpu: products.Product(gpu, library, plan.shape))
     report.step("energy of products on " + ", ".join(product.gpu.name for product in ready))
-    with gpu_settings.held(wanted, [product.gpu.seen for product in ready]):
+    settings = gpu_settings.of_gpus(wanted, [product.gpu.seen for product in ready])
+    with temporary_settings.held(settings):
         taken = _stretches(plan, ready, float(options.get("settle", 1.0)), int(options.get("repeats", 3)))
     for product in ready:
         _tell(product, taken[product], wanted, report)

@@ -11,7 +11,7 @@ from nodetune.api.model import HostFacts
 from nodetune.audit import hosts as audit_hosts
 from nodetune.config.overlay import Overlay
 from nodetune.config.site_provision import Provision
-from nodetune.foundation import text
+from nodetune.foundation import nodeset, text
 from nodetune.foundation.stage_output import Show
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.hosts.connection_options import ConnectionOptions
@@ -26,6 +26,7 @@ from nodetune.provision.request import ProvisionRequest
 from nodetune.remediation.ansible.inventory import as_probed
 from nodetune.remediation.plan import PlanSelection
 from nodetune.remote.selected_hosts import selected_hosts
+from nodetune.verify.compare import MIN_RUNS
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,22 @@ class Preflight:
     decisions: Mapping[str, VersionDecision]
     came: Mapping[str, StageResult]
     facts: Mapping[str, HostFacts]
+
+    @property
+    def summary(self) -> str:
+        """The work and its hosts, in one line."""
+        request, hosts = self.request, text.plain(nodeset.fold(self.decisions), 60)
+        moved = len({name for each in self.decisions.values() for name, _, _ in each.changes()})
+        parts = [text.count(moved, "package")] if request.runs("packages") else []
+        if request.runs("reboot"):
+            parts.append("a reboot if the driver needs it")
+        if request.upgrade:
+            parts.append(f"measured {MIN_RUNS} times before and after")
+        else:
+            done = {"tune": True, "guard": bool(self.site.guard), "join": self.site.join != "none"}
+            parts += [stage for stage, wanted in done.items() if wanted and request.runs(stage)]
+        what = "Upgrade" if request.upgrade else "Provision"
+        return f"{what} {text.count(len(self.decisions), 'host')} ({hosts}): {', '.join(parts)}"
 
 
 def prepare(request: ProvisionRequest, show: Show) -> Preflight:

@@ -38,6 +38,7 @@ class ProvisionRequest(ChangeRequest):
     first: str | None = None
     only: str | None = None
     upgrade: bool = False
+    history: str = ""
 
     def __post_init__(self) -> None:
         """Raise RequestError, BatchError."""

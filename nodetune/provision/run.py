@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
 from nodetune.foundation.stage_output import Show
+from nodetune.history.keeping import keep
 from nodetune.provision import STAGES, stages, steps, upgrade
 from nodetune.provision.preflight import Preflight
 from nodetune.provision.record import Record
@@ -15,7 +17,9 @@ from nodetune.provision.steps import Steps
 from nodetune.remediation.ansible import play
 from nodetune.remediation.ansible.events import Outcome
 from nodetune.remediation.ansible.play import PlayOptions
+from nodetune.remediation.runs import actions
 from nodetune.remediation.runs.connection import lasting_inventory, login_record
+from nodetune.remediation.runs.files import RunError
 from nodetune.remediation.runs.record import recorded
 
 
@@ -59,6 +63,9 @@ def carry_out(found: Preflight, show: Show) -> ProvisionReport:
                 phase.done(host, f"{broke} failed" if broke else "ok")
         drained = work.operations.left_drained
         run.code = max(code, END_STATE_MISSED if drained else OK)
+    if request.history:
+        with contextlib.suppress(RunError):  # a journal that cannot be read
+            keep(request.history, show, actions=actions.of_run(run))
     return ProvisionReport(record.document(), drained, run.code)
 
 

@@ -29,9 +29,10 @@ def state():
 """
 HOLD = """
 from nodetune.measurements.cuda import gpus
-from nodetune.measurements.host import gpu_settings
+from nodetune.measurements.host import gpu_settings, temporary_settings
 seen = [gpus.Seen("GPU%d" % number, nvml, handle) for number, handle in enumerate(found)]
-with gpu_settings.held({"power_limit": 500000, "locked_clocks": [1005, 1005]}, seen):
+wish = {"power_limit": 500000, "locked_clocks": [1005, 1005]}
+with temporary_settings.held(gpu_settings.of_gpus(wish, seen)):
     print(json.dumps([os.getpid(), state()]), flush=True)
     time.sleep(float(sys.argv[1]))
 """

@@ -18,7 +18,7 @@ mkdir upper work root
 mount -t overlay cell -o lowerdir=/,upperdir=upper,workdir=work root
 for there in /proc /dev "$@"; do mkdir -p "root$there"; mount --rbind "$there" "root$there"; done
 rm -rf root/etc/apt/sources.list* root/var/lib/apt/lists/*  # nothing is fetched from anywhere but the tests' own repositories
-mkdir -p root/run root/etc/apt/sources.list.d
+mkdir -p root/run root/etc/apt/sources.list.d root/etc/modprobe.d  # every host with kmod has the last; a container has no kmod
 echo ready
 exec cat > /dev/null  # ends with whoever holds its input, however that ends
 """

@@ -9,6 +9,7 @@ import click
 from nodetune.cli import change_options, requests, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.terminal import Terminal
+from nodetune.foundation import json_document
 from nodetune.provision import STAGES
 from nodetune.provision.request import ProvisionRequest
 
@@ -55,9 +56,7 @@ STAGE = click.Choice(STAGES)
 @cli_options.output_format
 @cli_options.output
 @verbosity.progress_option
-def command(
-    request: ProvisionRequest, history: str, dry_run: bool, yes: bool, output_format: str, output: Path | None
-) -> int:
+def command(request: ProvisionRequest, dry_run: bool, yes: bool, output_format: str, output: Path | None) -> int:
     """Install, tune, verify and guard bare GPU servers.
 
     \b
@@ -73,6 +72,7 @@ def command(
     """
     from nodetune.cli.commands import _apply, _provision
     from nodetune.provision import preflight, run
+    from nodetune.report.text import provision
 
     settings.announce()
     show = Terminal()
@@ -85,8 +85,10 @@ def command(
             _provision.print_dry_run(stream, found, outcomes, output_format)
             return code
         if found.decisions:
-            _apply.confirm(_provision.question(found), yes)
+            _apply.confirm(f"{found.summary}?", yes)
         report = run.carry_out(found, show)
-        _provision.print_report(stream, report, output_format)
-        _apply.keep_run(history, str(report.document.get("run") or ""), request.runs_folder)
+        if output_format == "json":
+            stream.write(json_document.text(report.document))
+        else:
+            provision.print_record(stream, report.document, report.drained)
         return report.code

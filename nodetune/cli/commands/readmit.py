@@ -63,13 +63,14 @@ def command(request: ReadmitRequest, dry_run: bool, yes: bool, output_format: st
     Exit code: 0 nothing missing, 1 findings or parts gone, 2 usage, 3 unknown or not measured, 4 the drain is not the
     guard's, 5 below target.
     """
-    from nodetune.provision.readmit import document, run
+    from nodetune.provision.readmit import document, preparation, run
+    from nodetune.provision.readmit.readmission import Readmission
 
     settings.announce()
     show = Terminal()
     if request.evidence:
         file_io.check(request.evidence)
-    prepared = run.prepare(request, show)
+    prepared = preparation.prepare(request, show)
     if dry_run:
         click.echo(document.plan(prepared), nl=False)
         return 0
@@ -80,7 +81,7 @@ def command(request: ReadmitRequest, dry_run: bool, yes: bool, output_format: st
     )
     path: list[Path] = []
 
-    def keep(found: run.Readmission) -> None:
+    def keep(found: Readmission) -> None:
         path[:] = [document.evidence_of(request, found.began)]
         document.keep(found, request, path[0])
 

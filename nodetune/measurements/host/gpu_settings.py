@@ -5,13 +5,11 @@ again, and anything else is released.
 """
 
 import json
-import os
 
 from nodetune.onhost import nvml as onhost
-from . import temporary_settings
 from . import report as reporting
 
-LOCKS = os.path.join(temporary_settings.FOLDER, "gpu-locks.json")
+LOCKS = "/run/nodetune/gpu-locks.json"
 """The file of playbooks/module_utils/nodetune_host/clocks.py."""
 CLOCKS = {
     "locked_clocks": ("nvmlDeviceSetGpuLockedClocks", "nvmlDeviceResetGpuLockedClocks"),
@@ -23,13 +21,13 @@ NVML = []
 """The library, once start() has loaded it in this process."""
 
 
-def held(wanted, found):
-    """Hold {setting: value} on GPUs (gpus.Seen). Return a context, as temporary.held does."""
+def of_gpus(wanted, found):
+    """Return {setting: value} on GPUs (gpus.Seen) as temporary_settings.held takes it. Raise MeasurementError without NVML."""
     unknown = sorted(set(wanted) - set(SETTINGS))
     if wanted and (unknown or not found or any(gpu.library is None for gpu in found)):
         raise reporting.MeasurementError("cannot set {} without NVML".format(", ".join(unknown) or "anything"))
     settings = [name for name in SETTINGS if name in wanted]
-    return temporary_settings.held([(KIND, _key(gpu, name), wanted[name]) for gpu in found for name in settings])
+    return [(KIND, _key(gpu, name), wanted[name]) for gpu in found for name in settings]
 
 
 def _key(gpu, name):

@@ -7,7 +7,6 @@ option `hold` ({path: text}), only with the option `allow_settings`.
 import os
 import re
 
-from . import temporary_settings
 from . import report as reporting
 
 NAME = r"[A-Za-z0-9_][A-Za-z0-9_.@:!-]*"
@@ -26,12 +25,12 @@ MAX_LENGTH = 1000
 KIND = __name__.rpartition(".")[2]
 
 
-def held(options):
-    """Hold the settings of a measurement's options, in order. Return a context, as temporary.held does."""
+def of_options(options):
+    """Return the settings of a measurement's options as temporary_settings.held takes them. Raise MeasurementError without leave."""
     wanted = options.get("hold") or {}
     if wanted and options.get("allow_settings") is not True:
         raise reporting.MeasurementError("settings of a host are changed only with --allow-settings")
-    return temporary_settings.held([(KIND, path, text) for path, text in wanted.items()])
+    return [(KIND, path, text) for path, text in wanted.items()]
 
 
 def start():

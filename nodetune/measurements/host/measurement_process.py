@@ -8,7 +8,7 @@ import signal
 import time
 
 from nodetune.onhost import one_reader, protocol, worker
-from . import kernel_files, other_load
+from . import kernel_files, other_load, temporary_settings
 from . import report as reporting
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -141,7 +141,7 @@ def _given_back(opened):
 
 def _measure(name, options, report):
     try:
-        with kernel_files.held(options):
+        with temporary_settings.held(kernel_files.of_options(options)):
             module(name).measure(options, report)
     except reporting.SkipError as reason:
         _without(report, "skip", str(reason))

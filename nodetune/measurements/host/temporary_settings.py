@@ -11,18 +11,18 @@ the host rejects it. Keys are text.
 
 import contextlib
 import fcntl
-import importlib
 import json
 import os
 import signal
 
 from nodetune.onhost import worker
+from . import gpu_settings, kernel_files
 from . import report as reporting
 
 FOLDER = "/run/nodetune"
 RECORD = os.path.join(FOLDER, "trial.json")
 TURN = os.path.join(FOLDER, "trial.turn")
-KINDS = ("kernel_files", "gpu_settings")
+KINDS = {each.KIND: each for each in (kernel_files, gpu_settings)}
 RESTORE_SECONDS = 60.0
 IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 
@@ -44,7 +44,7 @@ def held(wanted):
         try:
             _write(now)
             for kind, key, value in wanted:
-                _module(kind).put(key, value)
+                KINDS[kind].put(key, value)
             yield
         finally:
             try:
@@ -72,20 +72,16 @@ def _turn():
         os.close(handle)
 
 
-def _module(kind):
-    return importlib.import_module("." + kind, __package__)
-
-
 def _started(kinds):
     for kind in sorted(set(kinds)):
-        _module(kind).start()
+        KINDS[kind].start()
 
 
 def _now(wanted):
     """Return [[kind, key, value]] of the current values, each key once: the value before the first of several."""
     found = {}
     for kind, key, value in wanted:
-        for each, before in _module(kind).current(key, value).items():
+        for each, before in KINDS[kind].current(key, value).items():
             found.setdefault((kind, each), before)
     return [[kind, key, value] for (kind, key), value in found.items()]
 
@@ -95,7 +91,7 @@ def _give_back():
     problems = []
     for kind, key, value in _load():
         try:
-            _module(kind).put(key, value)
+            KINDS[kind].put(key, value)
         except reporting.MeasurementError as problem:
             problems.append(str(problem))
     if problems:

@@ -7,15 +7,17 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from nodetune.api import conclusion_json
 from nodetune.facts import document as facts_document
 from nodetune.foundation import json_document, sealed, text
-from nodetune.provision.readmit import STEPS
+from nodetune.provision.readmit.preparation import Prepared
+from nodetune.provision.readmit.readmission import Readmission
 from nodetune.provision.readmit.request import ReadmitRequest
-from nodetune.provision.readmit.run import Prepared, Readmission
+from nodetune.provision.readmit.stages import STAGES
 from nodetune.provision.record import FAILED, StageResult
 
 SCHEMA = "nodetune.readmit/1"
-WIDTH = max(map(len, STEPS))
+WIDTH = max(len(each.name) for each in STAGES)
 
 
 def document(found: Readmission) -> dict[str, Any]:
@@ -32,6 +34,7 @@ def document(found: Readmission) -> dict[str, Any]:
             {"kind": each.kind, "place": each.place, "before": each.before, "after": each.after}
             for each in found.inventory.exchanges
         ],
+        **conclusion_json.members(found.concluded),
     }
 
 
@@ -83,5 +86,6 @@ def evidence_of(request: ReadmitRequest, began: float) -> Path:
 
 def keep(found: Readmission, request: ReadmitRequest, path: Path) -> None:
     """Write the evidence. Raise SigningError, OSError."""
-    own = {"readmit.json": json_document.text(document(found)), "summary.txt": page(found)}
-    sealed.write(path, {**found.documents, **own}, request.key)
+    own = {"readmit.json": document(found), "conclusions.json": conclusion_json.members(found.concluded)}
+    documents = {name: json_document.text(each) for name, each in own.items()}
+    sealed.write(path, {**found.documents, **documents, "summary.txt": page(found)}, request.key)

@@ -10,6 +10,7 @@ from nodetune.foundation import by_key, nodeset, text
 from nodetune.provision.decide import VersionDecision
 from nodetune.provision.lock import Lock, Versions, changes
 from nodetune.provision.record import DONE, FAILED, LEFT_OUT, NOT_BEGUN, NOTHING, StageResult
+from nodetune.report.text.apply import print_drained
 from nodetune.report.text.host_names import UNKNOWN_KEY, unreached
 from nodetune.report.text.lines import Lines, console
 
@@ -56,8 +57,8 @@ def _print_changes(out: Lines, moved: Sequence[tuple[str, str, str]]) -> None:
         out.line(f"and {len(moved) - MAX_PACKAGES} more", indent="    ")
 
 
-def print_record(stream: TextIO, document: Mapping[str, Any]) -> None:
-    """Print the result of a provision: stages, failures with their next command, and the folder of the record."""
+def print_record(stream: TextIO, document: Mapping[str, Any], drained: Mapping[str, str]) -> None:
+    """Print the result of a provision: stages, failures with their next command, the run, and the hosts that stay drained."""
     out = Lines(console(stream))
     hosts = list(objects(document.get("hosts")))
     print_stages(out, hosts)
@@ -66,6 +67,7 @@ def print_record(stream: TextIO, document: Mapping[str, Any]) -> None:
     out.line((f"{well} of {text.count(len(hosts), 'host')} completed", "bold"))
     run = text.plain(document.get("run") or "")
     out.whole(("run ", ""), (run, "bold"), (f"; details: nodetune runs show {run}", ""))
+    print_drained(stream, drained)
 
 
 def print_stages(out: Lines, hosts: Sequence[Mapping[str, Any]]) -> None:

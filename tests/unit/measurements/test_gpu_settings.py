@@ -44,14 +44,14 @@ def call(*given):
             os.kill(me, signal.SIGKILL)
     return real(*given)
 gpu_settings._call = call
-with gpu_settings.held(WISH, found):
+with temporary_settings.held(gpu_settings.of_gpus(WISH, found)):
     call(library, "", "nvmlDeviceGetCount")
     call(library, "", "nvmlDeviceGetCount")
 print(count[0])
 """
 HOLD = """
 try:
-    with gpu_settings.held(WISH, found):
+    with temporary_settings.held(gpu_settings.of_gpus(WISH, found)):
         print("held", flush=True)
         time.sleep(float(sys.argv[1]))
 except report.MeasurementError as problem:

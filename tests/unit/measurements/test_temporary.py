@@ -39,7 +39,7 @@ for module, names in ((kernel_files, ("_read", "put")), (temporary_settings, ("_
     for name in names:
         setattr(module, name, at_a_point(getattr(module, name)))
 try:
-    with kernel_files.held({{"hold": wish, "allow_settings": True}}):
+    with temporary_settings.held(kernel_files.of_options({{"hold": wish, "allow_settings": True}})):
         print("held", flush=True)
         time.sleep(seconds)
 except report.MeasurementError as problem:
@@ -133,7 +133,7 @@ def _below(pid):
 
 def test_nothing_is_held_without_leave():
     with pytest.raises(reporting.MeasurementError, match="only with --allow-settings"):
-        kernel_files.held({"hold": {RMEM: "1 2 3"}})
+        kernel_files.of_options({"hold": {RMEM: "1 2 3"}})
 
 
 @pytest.mark.parametrize(

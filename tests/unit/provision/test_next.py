@@ -118,7 +118,8 @@ def test_hosts_are_drained_once_just_before_their_packages_change(tmp_path):
 
     named = {name: carried_out(name) for name in (*STAGES, "drain", "give_back")}
     record = Record(NoRun(), ["gpu3"], STAGES, request.resume_command)
-    assert stages.provision(SimpleNamespace(**named, stopped=""), record, request, lambda *_: None) == 0
+    work = SimpleNamespace(**named, request=request, stopped="", begins=lambda *_: None)
+    assert stages.provision(work, record) == 0
     assert done == ["preflight", "drain", *STAGES[1:], "give_back"]
 
 

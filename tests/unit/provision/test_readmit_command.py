@@ -10,7 +10,8 @@ from nodetune.foundation.request import RequestError
 from nodetune.foundation.stage_output import Silent
 from nodetune.guard.node.scontrol import SlurmNode
 from nodetune.hosts.connection_options import ConnectionOptions
-from nodetune.provision.readmit import neighbours, run
+from nodetune.provision.readmit import neighbours, run, stages
+from nodetune.provision.readmit.preparation import Prepared
 from nodetune.provision.readmit.request import ReadmitRequest
 from nodetune.verify.suites import SuiteRequest
 from tests.support import commandline
@@ -71,9 +72,9 @@ def test_facts_of_another_host_are_no_facts_from_before(tmp_path):
 
 
 def test_after_ctrl_c_no_step_begins_and_nothing_is_resumed(monkeypatch):
-    monkeypatch.setattr(run.audit_run, "with_facts", lambda *_: [HostResult("g3", "interrupted", "stopped")])
+    monkeypatch.setattr(stages.audit_run, "with_facts", lambda *_: [HostResult("g3", "interrupted", "stopped")])
     connection = ConnectionOptions(inventory="g3", transport="local")
-    prepared = run.Prepared(ReadmitRequest(connection, Selection(), "g3"), node("g3", "IDLE+DRAIN"), "", None, (), "")
+    prepared = Prepared(ReadmitRequest(connection, Selection(), "g3"), node("g3", "IDLE+DRAIN"), "", None, (), "")
     kept = []
     found = run.carry_out(prepared, Silent(), lambda each: kept.append(dict(each.steps)))
     assert {step: each.state for step, each in found.steps.items()} == {"audit": "failed", "resume": "left out"}

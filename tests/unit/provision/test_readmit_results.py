@@ -5,8 +5,8 @@ import pytest
 from nodetune.api.model import HostFacts, Value
 from nodetune.facts.machine import Machine
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK, TOO_SLOW
-from nodetune.provision.readmit import judged, resuming
-from nodetune.provision.readmit.run import Readmission
+from nodetune.provision.readmit import resuming, stage_results
+from nodetune.provision.readmit.readmission import Readmission
 from nodetune.provision.record import LEFT_OUT, StageResult, failed
 from nodetune.verify.find_slow.model import NODE, Culprit, Doubt, Fleet, Part, SearchResult
 from nodetune.verify.find_slow.run import SlowSearch
@@ -43,7 +43,7 @@ def measured(*verdicts, machine=GPUS, state="ok", unmeasured=()):
     ],
 )
 def test_only_figures_that_prove_something_let_a_host_back(found, code, says):
-    came = judged.proved(found)
+    came = stage_results.proved(found)
     assert (came.ok, came.code) == (code == OK, code)
     assert says in came.message
 
@@ -68,7 +68,7 @@ def culprit(node):
     ],
 )
 def test_a_search_that_names_or_leaves_something_open_keeps_the_host(found, code, says):
-    came = judged.compared(found, "a")
+    came = stage_results.compared(found, "a")
     assert (came.ok, came.code) == (code == OK, code)
     assert says in came.message
 

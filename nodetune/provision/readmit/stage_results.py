@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from nodetune.api.model import HostResult
-from nodetune.audit.remembered import Remembered
 from nodetune.foundation import text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, TOO_SLOW
-from nodetune.foundation.stage_output import Show
-from nodetune.history.history import History
-from nodetune.history.points import LeafChange
-from nodetune.provision import results as stage_results
-from nodetune.provision.readmit.exchanged import Inventory
+from nodetune.provision import results
+from nodetune.provision.readmit.replaced_parts import Inventory
 from nodetune.provision.record import DONE, StageResult, failed
 from nodetune.verify.find_slow import document, labels
 from nodetune.verify.find_slow.run import SlowSearch
@@ -22,20 +15,6 @@ from nodetune.verify.suites import LOAD
 from nodetune.verify.unproven import lacking, skipped
 
 MAX_NAMED = 8
-
-
-def remembered(history: str, result: HostResult, show: Show) -> HostResult:
-    """Keep the look of an audit in the history, if there is one."""
-    if not history or result.facts is None:
-        return result
-    with Remembered(history, show) as kept:
-        return kept.told([kept.taken(replace(result, look=kept.look_of(result.facts)))])[0]
-
-
-def changes(history: str, host: str, since: float) -> list[LeafChange]:
-    """Return what a history saw changing on a host. Raise HistoryError."""
-    with History(history, make=False) as known:
-        return known.changes(host, since) if host in known.hosts() else []
 
 
 def inventory(found: Inventory) -> StageResult:
@@ -56,7 +35,7 @@ def inventory(found: Inventory) -> StageResult:
 
 def proved(measured: HostVerification) -> StageResult:
     """Judge figures: all as expected, one of them at least compared with something, and the GPUs measured under load."""
-    came = stage_results.proved(measured)
+    came = results.proved(measured)
     if came.code == TOO_SLOW or measured.state != "ok":
         return came
     left = skipped(measured)

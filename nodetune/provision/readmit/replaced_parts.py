@@ -17,7 +17,7 @@ MAX_LENGTH = 80
 
 
 @dataclass(frozen=True)
-class Exchange:
+class ReplacedPart:
     """A part in its place. Empty: there was none, or there is none now."""
 
     kind: str
@@ -25,8 +25,12 @@ class Exchange:
     before: str
     after: str
 
+    @property
+    def change(self) -> str:
+        return f"{self.before or 'none'} → {self.after or 'none'}"
+
     def __str__(self) -> str:
-        return f"{self.kind} {self.place}: {self.before or 'none'} → {self.after or 'none'}"
+        return f"{self.kind} {self.place}: {self.change}"
 
 
 @dataclass(frozen=True)
@@ -36,19 +40,19 @@ class Inventory:
     `unread`: kinds that were there and cannot be read now, with the reason.
     """
 
-    exchanges: tuple[Exchange, ...] = ()
+    exchanges: tuple[ReplacedPart, ...] = ()
     parts: int | None = None
     unread: Mapping[str, str] | None = None
 
     @property
-    def gone(self) -> list[Exchange]:
+    def gone(self) -> list[ReplacedPart]:
         """Parts without a successor."""
         return [each for each in self.exchanges if not each.after]
 
 
 def against(before: HostFacts, after: HostFacts) -> Inventory:
     """Compare the serial numbers of the parts of a host before and after."""
-    exchanges: list[Exchange] = []
+    exchanges: list[ReplacedPart] = []
     unread, parts = {}, 0
     for fact, kind in SERIALS.items():
         old, new = _serials(before, fact), _serials(after, fact)
@@ -68,7 +72,7 @@ def by_history(changes: Iterable[LeafChange], since: float = 0) -> Inventory:
     `changes`: also those before `since`: a part that was lost before that time is gone, or is the one that came back.
     """
     every = list(changes)
-    found: list[Exchange] = []
+    found: list[ReplacedPart] = []
     for fact, kind in SERIALS.items():
         before, now = _first_and_last(each for each in every if each.leaf.startswith(f"{fact}/"))
         old, new = _first_and_last(each for each in every if each.leaf.startswith(f"{fact}/") and each.at >= since)
@@ -90,14 +94,14 @@ def _first_and_last(changes: Iterable[LeafChange]) -> tuple[dict[str, str], dict
     return old, new
 
 
-def _between(kind: str, old: Mapping[str, str], new: Mapping[str, str]) -> list[Exchange]:
+def _between(kind: str, old: Mapping[str, str], new: Mapping[str, str]) -> list[ReplacedPart]:
     """Compare by serial numbers: a part that is only in another place, as GPUs are when one is lost, is not exchanged."""
     lost = {place: old[place] for place in sorted(old, key=_in_order) if old[place] not in new.values()}
     came = {place: new[place] for place in sorted(new, key=_in_order) if new[place] not in old.values()}
     left, right = ([place for place in each if not (place in lost and place in came)] for each in (lost, came))
     pairs = [*((place, place) for place in lost if place in came), *zip_longest(left, right, fillvalue="")]
     return [
-        Exchange(kind, there or here, lost.get(here, ""), came.get(there, ""))
+        ReplacedPart(kind, there or here, lost.get(here, ""), came.get(there, ""))
         for here, there in pairs
         if lost.get(here) or came.get(there)  # a place that was empty, in a history
     ]
@@ -108,6 +112,11 @@ def _serials(facts: HostFacts, fact: str) -> dict[str, str]:
     of = found.of if isinstance(found, Each) else {}
     named = {text.plain(place, MAX_LENGTH): _named(one.value) for place, one in of.items() if isinstance(one, Value)}
     return {place: serial for place, serial in named.items() if serial}
+
+
+def serials(facts: HostFacts) -> set[str]:
+    """Return the serial numbers of all parts that are there."""
+    return {serial for fact in SERIALS for serial in _serials(facts, fact).values()}
 
 
 def _named(value: object) -> str:

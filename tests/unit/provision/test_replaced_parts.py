@@ -5,7 +5,7 @@ import pytest
 from nodetune.api.model import Each, HostFacts, Unread, Value
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 from nodetune.history.points import LeafChange
-from nodetune.provision.readmit import exchanged, judged
+from nodetune.provision.readmit import replaced_parts, stage_results
 
 
 def facts(**serials):
@@ -22,7 +22,7 @@ TWO = {"GPU0": "1650", "GPU1": "1651"}
 
 
 def compared(before, after):
-    return judged.inventory(exchanged.against(before, after))
+    return stage_results.inventory(replaced_parts.against(before, after))
 
 
 def test_an_exchanged_part_is_named_by_both_numbers():
@@ -66,7 +66,7 @@ def test_nothing_to_compare_is_unknown(before):
 
 
 def test_serial_numbers_of_a_host_are_made_safe():
-    (found,) = exchanged.against(facts(gpu={"GPU0": "a\x1b[31m"}), facts(gpu={"GPU0": "b"})).exchanges
+    (found,) = replaced_parts.against(facts(gpu={"GPU0": "a\x1b[31m"}), facts(gpu={"GPU0": "b"})).exchanges
     assert "\x1b" not in str(found)
 
 
@@ -78,32 +78,32 @@ def test_a_history_gives_the_first_and_the_last_number():
         LeafChange(3, "rdma.guid/mlx5_0", "a", "b"),
         LeafChange(4, "rdma.guid/mlx5_0", "b", "a"),
     ]
-    assert [str(each) for each in exchanged.by_history(changes).exchanges] == ["GPU GPU3: 1 → 3"]
+    assert [str(each) for each in replaced_parts.by_history(changes).exchanges] == ["GPU GPU3: 1 → 3"]
 
 
 LOST, BACK = LeafChange(5, "gpu.serial/GPU7", "7", None), LeafChange(15, "gpu.serial/GPU7", None, "7")
 
 
 def test_a_part_that_was_lost_before_the_drain_is_gone():
-    assert judged.inventory(exchanged.by_history([LOST], since=10)).message == "gone: GPU GPU7 (7)"
+    assert stage_results.inventory(replaced_parts.by_history([LOST], since=10)).message == "gone: GPU GPU7 (7)"
 
 
 def test_a_part_that_is_back_after_the_drain_was_not_exchanged():
-    assert judged.inventory(exchanged.by_history([LOST, BACK], since=10)).message == "no part was exchanged"
+    assert stage_results.inventory(replaced_parts.by_history([LOST, BACK], since=10)).message == "no part was exchanged"
 
 
 def test_a_part_that_was_exchanged_before_the_drain_is_no_news():
     before = [LeafChange(4, "gpu.serial/GPU3", "3", "33"), LeafChange(12, "gpu.serial/GPU1", "1", "11")]
-    assert [str(each) for each in exchanged.by_history(before, since=10).exchanges] == ["GPU GPU1: 1 → 11"]
+    assert [str(each) for each in replaced_parts.by_history(before, since=10).exchanges] == ["GPU GPU1: 1 → 11"]
 
 
 def test_a_lost_part_is_named_by_its_own_number_where_the_others_moved_up():
     moved = [LeafChange(5, "gpu.serial/GPU2", "2", "3"), LeafChange(5, "gpu.serial/GPU3", "3", None)]
-    assert [each.before for each in exchanged.by_history(moved, since=10).gone] == ["2"]
+    assert [each.before for each in replaced_parts.by_history(moved, since=10).gone] == ["2"]
 
 
 def test_numbers_that_could_not_be_read_before_are_not_new_parts():
-    found = exchanged.against(facts(gpu=TWO, dimm="no root"), facts(gpu=TWO, dimm={"A1": "x"}))
+    found = replaced_parts.against(facts(gpu=TWO, dimm="no root"), facts(gpu=TWO, dimm={"A1": "x"}))
     assert (found.exchanges, found.parts) == ((), 2)
 
 
