@@ -13,7 +13,7 @@ MAX_BYTES = 64 << 20
 """Of what there is of one host: a file with more between two hosts is laid out in another way."""
 
 CONCLUDED = b',\n "conclusions": ['
-ENDING = b" ]\n}\n"
+ENDING = b"]\n}\n"
 HOSTS, HOST, END = b'\n "hosts": [\n  {', b"\n  },\n  {", b'\n  }\n ],\n "fleet": '
 FINDINGS, FINDING, LAST = b'\n   "findings": [\n    {', b"\n    },\n    {", b"\n    }\n   ]"
 """The separators between the parts with their line breaks, which no text in JSON can contain."""
@@ -52,7 +52,7 @@ def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _expect_end(stream: IO[bytes], block: bytes) -> None:
-    """Raise ValueError if a document is cut off, or goes on after its end."""
+    """Raise ValueError if a document is cut off, or if something follows its end."""
     last = block
     while block := stream.read(BLOCK):
         last = (last + block)[-max(BLOCK, len(ENDING)) :]

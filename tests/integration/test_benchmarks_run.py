@@ -36,6 +36,7 @@ SHAPES = {
     "report": {"report": "# s, # s; largest process # MiB, page # MB"},
     "settings_move_figures": {"settings_move_figures": "0 of 3"},
     "simulated_year": {"simulated_year": "# of #, median # days before; #"},
+    "lemons": {"lemons": "a wrong name in # of # healthy fleets; # % named, # others of # names"},
     "status": {"status": "# s, # s, # s; # MiB"},
     "tuning_errors": {"tuning_errors": "0 accepted; found in 100.0 %"},
     "tuning_finds_best": {"tuning_finds_best": "tcp: too little time"},

@@ -2,6 +2,7 @@
 
 import datetime
 import io
+import json
 
 import pytest
 
@@ -163,7 +164,9 @@ def test_written_host_by_host_the_json_form_is_the_very_same(results, monkeypatc
     whole = audit_document.audit(results)
     assert json.loads(stream.getvalue()) == whole
     hosts = json_document.text({name: each for name, each in whole.items() if name not in ("conclusions", "examined")})
-    assert stream.getvalue().startswith(hosts.removesuffix("\n}\n") + ',\n "conclusions": ['), "each of these has a line"
+    assert stream.getvalue().startswith(hosts.removesuffix("\n}\n") + ',\n "conclusions": ['), (
+        "each of these has a line"
+    )
 
 
 @pytest.mark.parametrize(
