@@ -84,7 +84,9 @@ def _guard(request: PackagesRequest) -> Package:
     InstallRequest(textfile=request.textfile, timer=True)
     policy = {**manifests.guard_policy(ManifestsRequest(selection=request.selection)), "mode": request.mode}
     made = archive.archive()
-    place = node_changes.Place(HOME, f"{HOME}/{made.name}", "/usr/bin/python3", "remove the package nodetune-guard")
+    place = node_changes.GuardPaths(
+        HOME, f"{HOME}/{made.name}", "/usr/bin/python3", "remove the package nodetune-guard"
+    )
     conf = "".join(f"{name}={_words(value)}\n" for name, value in slurm_conf.LINES.items()).replace(paths.HOME, HOME)
     return Package(
         "nodetune-guard",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from nodetune.foundation import text as plain_text
 from nodetune.guard.node.invocation import HOLD, RUN
-from nodetune.guard.node.node_status import SlurmRefusedError
+from nodetune.guard.node.node_status import ApiRefusedError
 from nodetune.guard.node.report import say, server
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def run(asked: Arguments, job: Job) -> int:  # noqa: ARG001  (every sub-command 
             nodes = there.with_condition()
             for node in nodes:
                 there.clear(node)
-        except SlurmRefusedError as problem:
+        except ApiRefusedError as problem:
             say(str(problem))
             nodes = [""]
         else:

@@ -32,7 +32,7 @@ MAX_WAIT_SECONDS = 600.0
 """Of what a Retry-After may ask for."""
 
 
-class SlurmRefusedError(Exception):
+class ApiRefusedError(Exception):
     """The API server did not do what it was asked; the text says why. `wait` is how long the API server asked to wait, or 0."""
 
     def __init__(self, why: str, wait: float = 0.0) -> None:
@@ -54,11 +54,11 @@ class Server:
         return cls(environment["KUBERNETES_SERVICE_HOST"], int(environment["KUBERNETES_SERVICE_PORT"]), folder)
 
     def patch(self, node: str, condition: Condition, since: float) -> None:
-        """Write the condition; `since` is when its status began. Raise RefusedError."""
+        """Write the condition; `since` is when its status began. Raise ApiRefusedError."""
         self._patch(node, _body(condition, since))
 
     def clear(self, node: str) -> None:
-        """Remove the condition. Raise RefusedError."""
+        """Remove the condition. Raise ApiRefusedError."""
         self._patch(node, {"type": TYPE, "$patch": "delete"})
 
     def _patch(self, node: str, told: Mapping[str, Any]) -> None:
@@ -66,7 +66,7 @@ class Server:
         self._ask("PATCH", path, json.dumps({"status": {"conditions": [told]}}).encode())
 
     def with_condition(self) -> list[str]:
-        """Return the names of the nodes that have the condition, in whatever state. Raise RefusedError."""
+        """Return the names of the nodes that have the condition, in whatever state. Raise ApiRefusedError."""
         found: list[str] = []
         after = ""
         while True:
@@ -80,9 +80,9 @@ class Server:
         try:
             why, wait, said = worker.ask(lambda _: self._send(method, path, body), SECONDS, "the API server")
         except (worker.NoAnswerError, OSError) as problem:
-            raise SlurmRefusedError(plain_text.plain(problem, MAX_REASON)) from None
+            raise ApiRefusedError(plain_text.plain(problem, MAX_REASON)) from None
         if why:
-            raise SlurmRefusedError(plain_text.plain(why, MAX_REASON), wait)
+            raise ApiRefusedError(plain_text.plain(why, MAX_REASON), wait)
         return said
 
     def _send(self, method: str, path: str, body: bytes | None) -> tuple[str, float, Any]:

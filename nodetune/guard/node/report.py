@@ -18,7 +18,7 @@ from nodetune.guard.node import condition as conditions
 from nodetune.guard.node import health, records
 from nodetune.guard.node.condition import CheckResults, Condition, RecentChecks
 from nodetune.guard.node.invocation import RUN, InconclusiveError
-from nodetune.guard.node.node_status import Server, SlurmRefusedError
+from nodetune.guard.node.node_status import ApiRefusedError, Server
 
 if TYPE_CHECKING:
     from nodetune.guard.node.invocation import Arguments, Job
@@ -112,7 +112,7 @@ class NodeReporter:
         since = time.time() if changed else self._since
         try:
             self._server.patch(self._node, wanted, since)
-        except SlurmRefusedError as problem:
+        except ApiRefusedError as problem:
             asked = problem.wait + self._chance(0, JITTER_SECONDS) if problem.wait else 0.0
             self._due = now + max(asked, self._chance(0.5, 1) * self._retry)
             self._retry = min(2 * self._retry, MAX_RETRY_SECONDS)

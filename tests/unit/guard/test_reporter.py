@@ -12,7 +12,7 @@ import pytest
 
 from nodetune.guard.node import records
 from nodetune.guard.node.condition import ALL, RecentChecks
-from nodetune.guard.node.node_status import SlurmRefusedError
+from nodetune.guard.node.node_status import ApiRefusedError
 from nodetune.guard.node.report import HEARTBEAT_SECONDS, JITTER_SECONDS, STALE_SECONDS, ContainerResults, NodeReporter
 from tests.support.condition_server import ApiServer
 from tests.unit.guard.reporter_process import look_until, reporting
@@ -91,7 +91,7 @@ def test_looks_far_apart_are_not_in_a_row():
 
 def test_a_refused_change_is_tried_again_ever_less_often():
     node = Node()
-    node.problems = [SlurmRefusedError("503") for _ in range(6)]
+    node.problems = [ApiRefusedError("503") for _ in range(6)]
     node.see(BAD, BAD, BAD)
     node.see(*[BAD] * 10)
     times = [at for at, _ in node.told]
@@ -101,7 +101,7 @@ def test_a_refused_change_is_tried_again_ever_less_often():
 
 def test_the_wait_that_the_server_asks_for_is_kept():
     node = Node(high=False)
-    node.problems = [SlurmRefusedError("429", wait=90)]
+    node.problems = [ApiRefusedError("429", wait=90)]
     node.see(BAD, BAD, BAD)
     node.see(BAD, BAD, BAD)
     (refused, _), (written, _) = node.told
@@ -110,7 +110,7 @@ def test_the_wait_that_the_server_asks_for_is_kept():
 
 def test_what_changed_meanwhile_is_what_is_written_in_the_end():
     node = Node(high=False)
-    node.problems = [SlurmRefusedError("gone") for _ in range(3)]
+    node.problems = [ApiRefusedError("gone") for _ in range(3)]
     node.see(BAD, BAD, BAD)
     node.see(GOOD, GOOD, GOOD)
     assert node.told[-1][1] == "False"
@@ -138,7 +138,7 @@ CALL = """
         try:
             server.patch("n/1", Condition("True", "GatingCheckFails", ("gpu-lost",), "gpu-lost: GPU3"), 0)
             print("written", 0)
-        except node_status.RefusedError as problem:
+        except node_status.ApiRefusedError as problem:
             print(problem, round(problem.wait))
 """
 

@@ -11,7 +11,7 @@ import pytest
 
 from nodetune.guard.node import report
 from nodetune.guard.node.condition import ALL, LOOKS, RecentChecks
-from nodetune.guard.node.node_status import SlurmRefusedError
+from nodetune.guard.node.node_status import ApiRefusedError
 from nodetune.guard.node.report import JITTER_SECONDS, MAX_RETRY_SECONDS, STALE_SECONDS, NodeReporter
 from tests.support.condition_server import ApiServer
 from tests.unit.guard.reporter_process import look_until, reporting
@@ -59,7 +59,7 @@ class Node:
         self.written = condition.status
 
 
-class LostError(SlurmRefusedError):
+class LostError(ApiRefusedError):
     """The server did it, but its answer was lost."""
 
 
@@ -89,7 +89,7 @@ class Cluster:
 
 
 def gone():
-    raise SlurmRefusedError("[Errno 111] Connection refused")
+    raise ApiRefusedError("[Errno 111] Connection refused")
 
 
 def test_an_api_server_gone_for_ten_minutes_is_waited_for():
@@ -123,7 +123,7 @@ def test_nodes_that_were_refused_at_once_do_not_come_back_at_once(wait, share):
     cluster = Cluster(400, together=True)
 
     def busy():
-        raise SlurmRefusedError("429 Too Many Requests", wait=wait)
+        raise ApiRefusedError("429 Too Many Requests", wait=wait)
 
     cluster.fail = busy
     cluster.wait(LOOKS * EVERY)
@@ -143,7 +143,7 @@ def test_a_thousand_runs_with_faults_never_write_what_was_not_seen(seed):
     def fail():
         how = cluster.chance.random()
         if how < 0.6:
-            raise SlurmRefusedError(cluster.chance.choice(REFUSALS), wait=cluster.chance.choice((0, 0, 0, 7)))
+            raise ApiRefusedError(cluster.chance.choice(REFUSALS), wait=cluster.chance.choice((0, 0, 0, 7)))
         if how < 0.7:
             raise LostError("the answer was cut off")
 
