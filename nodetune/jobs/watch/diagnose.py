@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nodetune.jobs.watch import host_waits
+from nodetune.jobs.watch import process_waits
 from nodetune.jobs.watch.model import (
     COMPUTING,
     FEW_SMS,
@@ -119,8 +119,8 @@ def _gaps(gpu: GpuUsage, processes: Sequence[Process], busy: float) -> Diagnosis
     gap = f"no kernel runs {100 - busy:.0f} % of the time"
     if gpu.number("decoder") >= HALF:
         return Diagnosis(UNKNOWN, "decoder", (gap, f"the video decoder is busy {gpu.number('decoder'):.0f} %"))
-    cause = host_waits.cause(processes, busy / 100)
-    quiet = host_waits.are_quiet(processes, host_waits.QUIET_CORES if gpu.gpm else host_waits.NO_CORES)
+    cause = process_waits.cause(processes, busy / 100)
+    quiet = process_waits.are_quiet(processes, process_waits.QUIET_CORES if gpu.gpm else process_waits.NO_CORES)
     if cause.verdict in (PAUSED, UNKNOWN) and busy < NOTHING and quiet:
         return Diagnosis(IDLE, "idle", ("nothing runs on it", *cause.evidence))
     return Diagnosis(cause.verdict, cause.rule, (gap, *cause.evidence))
@@ -178,7 +178,7 @@ def _without_gpm(gpu: GpuUsage, processes: Sequence[Process]) -> Diagnosis:
     if util >= BUSY:
         return Diagnosis(UNKNOWN, "no-gpm", (FULL_UTIL.format(util), gpu.no_gpm))
     gap = _gaps(gpu, processes, util)
-    if gap.rule == host_waits.OWN_CPU:  # it may be copying: a thread spins until a copy is done
+    if gap.rule == process_waits.OWN_CPU:  # it may be copying: a thread spins until a copy is done
         return Diagnosis(UNKNOWN, "no-gpm", (*gap.evidence, "or it copies", gpu.no_gpm))
     return Diagnosis(gap.verdict, gap.rule, (*gap.evidence, gpu.no_gpm))
 

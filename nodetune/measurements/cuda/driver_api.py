@@ -10,18 +10,18 @@ import os
 
 from nodetune.onhost.nvml import in_driver_container
 from nodetune.measurements.host import report as reporting
-from . import driver_calls
+from . import driver_prototypes
 
 LIBRARY = "libcuda.so.1"
 
 INT, U32, U64, SIZE, POINTER = (
-    driver_calls.INT,
-    driver_calls.U32,
-    driver_calls.U64,
-    driver_calls.SIZE,
-    driver_calls.POINTER,
+    driver_prototypes.INT,
+    driver_prototypes.U32,
+    driver_prototypes.U64,
+    driver_prototypes.SIZE,
+    driver_prototypes.POINTER,
 )
-HANDLE, TEXT = driver_calls.HANDLE, driver_calls.TEXT
+HANDLE, TEXT = driver_prototypes.HANDLE, driver_prototypes.TEXT
 
 MULTIPROCESSORS, L2_SIZE, MAJOR = 16, 38, 75
 """Attributes of a device."""
@@ -47,7 +47,7 @@ class Driver:
         os.environ["CUDA_CACHE_DISABLE"] = "1"
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         self.library = load(path)
-        self.functions = {name: self._function(name, types) for name, types in driver_calls.PROTOTYPES.items()}
+        self.functions = {name: self._function(name, types) for name, types in driver_prototypes.PROTOTYPES.items()}
         try:
             self.call("starting CUDA", "cuInit", 0)
         except CudaError as problem:
@@ -80,7 +80,7 @@ class Driver:
     def explain(self, code):
         """Return `CUDA_ERROR_OUT_OF_MEMORY (out of memory)`, with a hint if available."""
         text = "{} ({})".format(self._text("cuGetErrorName", code), self._text("cuGetErrorString", code))
-        return text + (": " + driver_calls.ADVICE[code] if code in driver_calls.ADVICE else "")
+        return text + (": " + driver_prototypes.ADVICE[code] if code in driver_prototypes.ADVICE else "")
 
     def _text(self, function, code):
         answer = TEXT()

@@ -1,6 +1,6 @@
 """A GPU by the CUDA driver API: its memory and its queued work.
 
-Sizes are bytes, addresses plain integers, an error is a cuda.CudaError that names the GPU. All work on one GPU goes to the
+Sizes are bytes, addresses plain integers, an error is a driver_api.CudaError that names the GPU. All work on one GPU goes to the
 primary context of this process, which ends with the process.
 """
 
@@ -47,7 +47,7 @@ class Gpu:
         return self.driver.get(self.name, "cuDeviceGetAttribute", driver_api.INT, number, self.device)
 
     def open(self):
-        """Make a context, which takes a moment. Raise cuda.CudaError."""
+        """Make a context, which takes a moment. Raise driver_api.CudaError."""
         self.context = self.get("opening it", "cuDevicePrimaryCtxRetain", driver_api.HANDLE, self.device)
 
     def use(self):
@@ -57,7 +57,7 @@ class Gpu:
             CURRENT.context = self.context
 
     def call(self, doing, name, *arguments):
-        """Call the driver with this GPU's context current, errors named after the GPU. Raise cuda.CudaError."""
+        """Call the driver with this GPU's context current, errors named after the GPU. Raise driver_api.CudaError."""
         if self.context is not None:
             self.use()
         self.driver.call("{}: {}".format(self.name, doing), name, *arguments)
@@ -97,7 +97,7 @@ class Gpu:
         self.call("freeing memory", "cuMemFree_v2", address)
 
     def give_back(self):
-        """Free all of its memory that is still allocated. Raise cuda.CudaError."""
+        """Free all of its memory that is still allocated. Raise driver_api.CudaError."""
         for address in list(self._taken):
             self.release(address)
 
@@ -177,7 +177,7 @@ class Gpu:
             self.call("waiting for its work", "cuStreamSynchronize", stream)
 
     def done(self, event):
-        """Return whether the work before an event is done. Raise cuda.CudaError if it failed."""
+        """Return whether the work before an event is done. Raise driver_api.CudaError if it failed."""
         try:
             self.call("working", "cuEventQuery", event)
         except driver_api.CudaError as problem:
@@ -220,7 +220,7 @@ class Gpu:
         return bool(self.driver.get(self.name, "cuDeviceCanAccessPeer", driver_api.INT, self.device, other.device))
 
     def enable(self, other):
-        """Let this GPU use the other's memory directly. Raise cuda.CudaError."""
+        """Let this GPU use the other's memory directly. Raise driver_api.CudaError."""
         try:
             self.call("enabling access to {}".format(other.name), "cuCtxEnablePeerAccess", other.context, 0)
         except driver_api.CudaError as problem:
