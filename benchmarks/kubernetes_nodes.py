@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.support.measuring import COUNT, UnavailableError, benchmark
 from nodetune.guard.node.condition import ALL, LOOKS, CheckResults, RecentChecks
-from nodetune.guard.node.node_status import Server, SlurmRefusedError
+from nodetune.guard.node.node_status import ApiRefusedError, Server
 from nodetune.guard.node.report import NodeReporter
 from nodetune.remote.kubernetes import api
 from tests.support.condition_server import ApiServer
@@ -59,7 +59,7 @@ class Node:
         begin = time.perf_counter()
         try:
             InThread(self._server.host, self._server.port, self._server.folder).patch(name, condition, since)
-        except SlurmRefusedError:
+        except ApiRefusedError:
             self.refused += 1
             raise
         finally:
@@ -71,9 +71,9 @@ class InThread(Server):
         try:
             why, wait, said = self._send(method, path, body)
         except OSError as problem:
-            raise SlurmRefusedError(str(problem)) from None
+            raise ApiRefusedError(str(problem)) from None
         if why:
-            raise SlurmRefusedError(why, wait)
+            raise ApiRefusedError(why, wait)
         return said
 
 

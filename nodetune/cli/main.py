@@ -61,7 +61,8 @@ class Commands(Folder):
         return super().parse_args(ctx, args)
 
 
-def _known_settings() -> Mapping[str, click.Option]:
+def known_settings() -> Mapping[str, click.Option]:
+    """Return the options that a file of settings may set, by key: the `obj` of each context of a command."""
     from nodetune.cli.known_settings import KNOWN  # most runs have no file of settings
 
     return KNOWN
@@ -69,7 +70,7 @@ def _known_settings() -> Mapping[str, click.Option]:
 
 @click.group(
     cls=Commands,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "obj": _known_settings},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "obj": known_settings},
 )
 @click.version_option(__version__, "-V", "--version", message="nodetune %(version)s")
 def group() -> None:

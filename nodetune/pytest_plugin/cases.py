@@ -106,9 +106,10 @@ def _audited(arguments: list[str]) -> list[Case]:
     from nodetune.audit.request import AuditRequest
     from nodetune.cli import proposed_options, requests
     from nodetune.cli.commands import audit
+    from nodetune.cli.main import known_settings
     from nodetune.foundation.stage_output import Silent
 
-    with audit.command.make_context("nodetune audit", arguments) as context:
+    with audit.command.make_context("nodetune audit", arguments, obj=known_settings) as context:
         request: AuditRequest = requests.partition(AuditRequest, context.params)["request"]
     selection = run.compared(request)
     results = run.run(request, selection, Silent())

@@ -353,7 +353,14 @@ def sixty_four(tmp_path_factory):
     given = document(proofs(names, planted, (skipped,)))
     failed = vars(Unmeasured("", "gemm", FAILED, "CUDA error 719", "bf16", "GPU3"))
     given["hosts"][5]["measurements"].append({key: failed[key] for key in failed if key != "host"})
-    wrong = VerifyFinding("", "short", "NCCL goes through host memory", ("8 GPUs",), "nodetune audit -s nccl")
+    wrong = VerifyFinding(
+        "collective-over-wrong-path",
+        "",
+        "short",
+        "NCCL goes through host memory",
+        ("8 GPUs",),
+        "nodetune audit -s nccl",
+    )
     given["hosts"][9]["findings"].append(verify._finding(wrong))
     given["hosts"].append({**given["hosts"][0], "name": "stranger"})
     refused = HostVerification("gpu064", "refused", "gpu064: port 22: connection refused")
