@@ -60,6 +60,7 @@ def command(host: str | None, fact: str, history: str, since: int, output_format
 
 
 def _fleet(known: History, found: Sequence[Trend], output_format: str, stream: TextIO) -> None:
+    from nodetune.api import conclusion_json
     from nodetune.foundation import json_document
     from nodetune.history import timeline
     from nodetune.report.text import history as text_history
@@ -67,20 +68,27 @@ def _fleet(known: History, found: Sequence[Trend], output_format: str, stream: T
     hosts = known.last_looks()
     if output_format == "json":
         last = [{"name": name, "last": at} for name, at in hosts]
-        told = {**json_document.head(SCHEMA), "hosts": last, "trends": [timeline.trend_data(each) for each in found]}
+        told = {
+            **json_document.head(SCHEMA),
+            "hosts": last,
+            "trends": [timeline.trend_data(each) for each in found],
+            **conclusion_json.members(known.own_conclusions()),
+        }
         stream.write(json_document.text(told))
         return
     text_history.print_fleet(stream, hosts, found)
 
 
 def _host(known: History, host: str, fact: str, begun: float, output_format: str, stream: TextIO) -> Sequence[Trend]:
+    from nodetune.api import conclusion_json
     from nodetune.foundation import json_document
     from nodetune.history import timeline
     from nodetune.report.text import history as text_history
 
     told = timeline.of_host(known, host, fact, begun)
     if output_format == "json":
-        stream.write(json_document.text({**json_document.head(SCHEMA), **told.data()}))
+        own = conclusion_json.members(known.own_conclusions().of_host(host))
+        stream.write(json_document.text({**json_document.head(SCHEMA), **told.data(), **own}))
     elif output_format == "html":
         from nodetune.report.html import history as page
 
