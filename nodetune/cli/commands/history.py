@@ -23,12 +23,15 @@ SCHEMA = "nodetune.history/1"
 @click.argument("host", required=False)
 @click.argument("fact", default="")
 @options.history
+@options.notify
 @click.option(
     "--since", callback=options.span, default="90d", show_default=True, metavar="TIME", help="How far back (36h, 30d)."
 )
 @options.format_option(["text", "html", "json", "csv", "prometheus"])
 @options.output
-def command(host: str | None, fact: str, history: str, since: int, output_format: str, output: Path | None) -> int:
+def command(
+    host: str | None, fact: str, history: str, since: int, notify: str, output_format: str, output: Path | None
+) -> int:
     """Show what changed on hosts and when, and what dies slowly.
 
     \b
@@ -39,6 +42,7 @@ def command(host: str | None, fact: str, history: str, since: int, output_format
     nodetune history gpu017 --format html -o h.html    a page with a plot of each number
     nodetune history --format prometheus               growth of all counters in the last 24 hours
     nodetune history --format csv -o fleet.csv         all numbers; days for what is older than a week
+    nodetune history --notify slack+https://…          tell which hosts got a trend or break too often
 
     Exit code: 0 no trend, 1 trends, 2 usage.
     """
@@ -49,13 +53,20 @@ def command(host: str | None, fact: str, history: str, since: int, output_format
     from nodetune.history.history import History
 
     begun = time.time() - since
+    found: Sequence[Trend] = ()
     with History(history, make=False) as known, options.writing(output) as stream:
         if output_format in ("csv", "prometheus"):
             _export(known, host, fact, begun, output_format, stream)
-            return OK
-        found = known.trends() if host is None else _host(known, host, fact, begun, output_format, stream)
-        if host is None:
+        elif host is None:
+            found = known.trends()
             _fleet(known, found, output_format, stream)
+        else:
+            found = _host(known, host, fact, begun, output_format, stream)
+        concluded = known.own_conclusions() if notify else None
+    if concluded:
+        from nodetune.cli import receivers
+
+        receivers.tell(notify, concluded.of_host(host) if host else concluded, "history")
     return FINDINGS if found else OK
 
 

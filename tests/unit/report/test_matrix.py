@@ -13,6 +13,7 @@ import pytest
 
 from nodetune.api import conclusion_json
 from nodetune.api.conclusion import SOURCES, Examined
+from nodetune.cli import main
 from nodetune.foundation import nodeset, paths
 from nodetune.foundation.exit_codes import FINDINGS
 from nodetune.guard.node import condition
@@ -368,6 +369,22 @@ def test_a_notice_has_no_value(source, form):
         *(str(each) for each in (found.observed, found.wanted) if isinstance(each, float | dict)),
     ]
     assert not [value for value in values if value in body]
+
+
+NOTIFYING = {
+    "audit": ("reach", "audit"), "verify": ("verify", "find-slow"), "slow": ("late-ranks", "ras"), "watch": ("watch",),
+    "history": ("trend", "episodes"), "guard status": ("guard",), "readmit": ("readmit",),
+}  # fmt: skip
+"""Command → the sources of which it sends notices."""
+
+
+def test_each_source_has_a_command_that_sends_its_notices():
+    assert {source for each in NOTIFYING.values() for source in each} == set(SOURCES)
+    for words in map(str.split, NOTIFYING):
+        command = main.group
+        for word in words:
+            command = command.get_command(None, word)
+        assert "--notify" in {opt for each in command.params for opt in each.opts}, words
 
 
 def test_the_matrix_explains_only_cells_that_are_there():
