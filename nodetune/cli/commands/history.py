@@ -42,7 +42,7 @@ def command(
     nodetune history gpu017 --format html -o h.html    a page with a plot of each number
     nodetune history --format prometheus               growth of all counters in the last 24 hours
     nodetune history --format csv -o fleet.csv         all numbers; days for what is older than a week
-    nodetune history --notify slack+https://…          tell which hosts got a trend or break too often
+    nodetune history --notify slack+https://…          report new trends and hosts that break too often
 
     Exit code: 0 no trend, 1 trends, 2 usage.
     """
