@@ -29,6 +29,7 @@ import facts_page  # noqa: E402
 import faults_page  # noqa: E402
 import figures_page  # noqa: E402
 import man_page  # noqa: E402
+import matrix_page  # noqa: E402
 import measurements_page  # noqa: E402
 import pictures  # noqa: E402
 import samples  # noqa: E402
@@ -77,6 +78,7 @@ def pages() -> dict[str, str]:
         "project/benchmarks.md": BENCHMARKS + benchmark_figures.table(),
         "project/coverage.md": covered.page(),
         "project/figures.md": figures_page.page(),
+        "project/matrix.md": matrix_page.page(),
         "project/statistics.md": thresholds_table.page((HERE / "project" / "statistics.md").read_text("utf-8")),
         "project/verdicts.md": verdicts.page(),
         **samples.pages(HERE),

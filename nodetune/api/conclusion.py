@@ -198,6 +198,13 @@ class Examined:
     def __add__(self, other: Examined) -> Examined:
         return Examined(self.conclusions + other.conclusions, self.examinations + other.examinations)
 
+    def of_host(self, host: str) -> Examined:
+        """Return what is about one host."""
+        return Examined(
+            tuple(each for each in self.conclusions if host in each.hosts),
+            tuple(each for each in self.examinations if each.host == host),
+        )
+
 
 def is_older(edition: str, than: str) -> bool:
     """Return whether an edition is an earlier one: what it does not judge may be judged since, or otherwise."""

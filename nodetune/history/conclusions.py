@@ -18,6 +18,9 @@ from nodetune.history.connection import Database, Row
 from nodetune.history.names import ids_of
 from nodetune.history.points import Drain, Spell
 
+OWN = ("trend", "episodes")
+"""Sources that judge the history itself."""
+
 FLEET = 0
 """The number of the host of a conclusion about no host in particular."""
 
@@ -103,6 +106,17 @@ def examined(db: Database, hosts: Sequence[str] = ()) -> list[tuple[str, str, in
     statement = "SELECT e.source, h.name, e.at, e.unjudged FROM examination e JOIN host h ON h.id = e.host"
     rows = db.rows_of(f"{statement} WHERE h.name IN (?)", hosts) if hosts else db.rows(statement)
     return [(source, name, at, sets.get(bytes(digest or b""), {})) for source, name, at, digest in rows]
+
+
+def own(db: Database) -> Examined:
+    """Return what the history itself concludes. What it proved good is closed there, so its examinations prove nothing to others."""
+    found = (each.conclusion for each in open_now(db) if each.conclusion.source in OWN)
+    rows = db.rows(
+        "SELECT e.source, h.name, e.at, e.edition FROM examination e JOIN host h ON h.id = e.host"
+        " WHERE e.source IN (?, ?) ORDER BY h.name",
+        OWN,
+    )
+    return Examined(tuple(found), tuple(Examination(*row) for row in rows))
 
 
 def since(db: Database, hosts: Iterable[str]) -> Mapping[str, Mapping[str, int]]:

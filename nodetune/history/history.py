@@ -92,6 +92,10 @@ class History:
         """Return (source, host, time of the last examination, fault → why it could not be judged), of hosts or of all."""
         return conclusions.examined(self._db, hosts)
 
+    def own_conclusions(self) -> Examined:
+        """Return the open conclusions about trends and episodes, and when each host was judged."""
+        return conclusions.own(self._db)
+
     def since(self, hosts: Iterable[str]) -> Mapping[str, Mapping[str, int]]:
         """Return host → check → the time since when the finding of an audit has been there."""
         return conclusions.since(self._db, hosts)

@@ -20,7 +20,7 @@ from nodetune.api.conclusion import (
 )
 from nodetune.api.device import Device
 from nodetune.foundation import by_key, text
-from nodetune.verify import diagnosis
+from nodetune.verify import diagnosis, figures
 from nodetune.verify.catalogue import takes_two_hosts
 from nodetune.verify.findings import BY_MEASUREMENT
 from nodetune.verify.model import FAILED, NOTE, PASS, SHORT, Figure, Unmeasured, Verdict
@@ -69,10 +69,6 @@ def device(subject: str) -> Device | None:
     return Device(subject, kind=kind)
 
 
-def _about(figure: Figure) -> str:
-    return f"{figure.measurement} {figure.metric}"
-
-
 def _figures(verdicts: Sequence[Verdict], now: int) -> Iterator[Conclusion]:
     row = faults.row(BELOW)
     for verdict in verdicts:
@@ -80,7 +76,7 @@ def _figures(verdicts: Sequence[Verdict], now: int) -> Iterator[Conclusion]:
         if verdict.status != SHORT or expected is None:
             continue
         subject = text.plain(figure.subject)
-        told = f"{_about(figure)} of {subject}: {figure.value:.4g} {figure.unit}, target {expected.bound:.4g} {figure.unit}"
+        told = f"{figures.title(figure)} of {subject}: {figure.value:.4g} {figure.unit}, target {expected.bound:.4g} {figure.unit}"
         again = [f"measured again: {value:.4g} {figure.unit}" for value in verdict.again]
         yield Conclusion(
             BELOW,
@@ -90,7 +86,7 @@ def _figures(verdicts: Sequence[Verdict], now: int) -> Iterator[Conclusion]:
             told + (f": {verdict.suspect}" if verdict.suspect else ""),
             now,
             _device(figure),
-            _about(figure),
+            figures.title(figure),
             sure=MEASURED,
             observed=figure.value,
             wanted=expected.bound,
@@ -150,20 +146,20 @@ def _findings(measured: HostVerification, now: int) -> Iterator[Conclusion]:
 
 def _judged(measured: HostVerification) -> Iterator[Judged]:
     """Yield what was judged: each figure that was compared with something, and the other faults that its measurement shows."""
-    by_figure = by_key((_about(each.figure), each) for each in measured.verdicts if each.status in (PASS, SHORT))
+    by_figure = by_key((figures.title(each.figure), each) for each in measured.verdicts if each.status in (PASS, SHORT))
     for about, verdicts in by_figure.items():
         yield Judged(BELOW, about, _places(each.figure for each in verdicts))
     by_name = by_key((each.figure.measurement, each.figure) for each in measured.verdicts)
-    for name, figures in by_name.items():
+    for name, measured_by in by_name.items():
         yield Judged(NO_FIGURE, name)
-        yield Judged(WRONG, None, _places(figures))
+        yield Judged(WRONG, None, _places(measured_by))
         for fault in BY_MEASUREMENT.get(name, ()):
-            yield Judged(fault, None, _places(figures) if fault == THROTTLED else None)
+            yield Judged(fault, None, _places(measured_by) if fault == THROTTLED else None)
 
 
-def _places(figures: Iterable[Figure]) -> frozenset[str] | None:
+def _places(every: Iterable[Figure]) -> frozenset[str] | None:
     """Return the names of the devices of these figures, and of all parts of a path; None if one is of the whole host."""
-    subjects = {text.plain(each.subject) for each in figures}
+    subjects = {text.plain(each.subject) for each in every}
     return None if subjects & {"", "host"} else frozenset(subjects)
 
 

@@ -128,6 +128,32 @@ def size(figure: Figure) -> int:
     return found if isinstance(found, int) and 0 < found < LARGEST else 0
 
 
+def title(figure: Figure, sized: bool = True) -> str:
+    """Return the measurement and metric, with what distinguishes them from others of the same name."""
+    about = figure.about
+    name = figure.measurement if figure.metric == figure.measurement else f"{figure.measurement} {figure.metric}"
+    told = sized and catalogue.of(figure.measurement).scope == "collective" and size(figure)
+    amount = f" {text.size(size(figure))}" if told else ""
+    over = f" over {text.plain(about['network'], 20)}" if about.get("network") else ""
+    return f"{name}{_variant(figure)}{amount}{over}"
+
+
+def _variant(figure: Figure) -> str:
+    about = figure.about
+    words = {
+        "local": {False: "far"},
+        "together": {True: "together"},
+        "in_place": {True: "in place"},
+        "peer_access": {False: "through the host"},
+    }
+    if figure.metric == "remote":  # the name says it
+        return ""
+    told = [
+        names[about[key]] for key, names in words.items() if isinstance(about.get(key), bool) and about[key] in names
+    ]
+    return f" {', '.join(told)}" if told else ""
+
+
 def minor(version: str) -> str:
     """Shorten `2.28.9` to `2.28`."""
     return ".".join(version.split(".")[:2])

@@ -23,12 +23,15 @@ SCHEMA = "nodetune.history/1"
 @click.argument("host", required=False)
 @click.argument("fact", default="")
 @options.history
+@options.notify
 @click.option(
     "--since", callback=options.span, default="90d", show_default=True, metavar="TIME", help="How far back (36h, 30d)."
 )
 @options.format_option(["text", "html", "json", "csv", "prometheus"])
 @options.output
-def command(host: str | None, fact: str, history: str, since: int, output_format: str, output: Path | None) -> int:
+def command(
+    host: str | None, fact: str, history: str, since: int, notify: str, output_format: str, output: Path | None
+) -> int:
     """Show what changed on hosts and when, and what dies slowly.
 
     \b
@@ -39,6 +42,7 @@ def command(host: str | None, fact: str, history: str, since: int, output_format
     nodetune history gpu017 --format html -o h.html    a page with a plot of each number
     nodetune history --format prometheus               growth of all counters in the last 24 hours
     nodetune history --format csv -o fleet.csv         all numbers; days for what is older than a week
+    nodetune history --notify slack+https://…          report new trends and hosts that break too often
 
     Exit code: 0 no trend, 1 trends, 2 usage.
     """
@@ -49,17 +53,25 @@ def command(host: str | None, fact: str, history: str, since: int, output_format
     from nodetune.history.history import History
 
     begun = time.time() - since
+    found: Sequence[Trend] = ()
     with History(history, make=False) as known, options.writing(output) as stream:
         if output_format in ("csv", "prometheus"):
             _export(known, host, fact, begun, output_format, stream)
-            return OK
-        found = known.trends() if host is None else _host(known, host, fact, begun, output_format, stream)
-        if host is None:
+        elif host is None:
+            found = known.trends()
             _fleet(known, found, output_format, stream)
+        else:
+            found = _host(known, host, fact, begun, output_format, stream)
+        concluded = known.own_conclusions() if notify else None
+    if concluded:
+        from nodetune.cli import receivers
+
+        receivers.tell(notify, concluded.of_host(host) if host else concluded, "history")
     return FINDINGS if found else OK
 
 
 def _fleet(known: History, found: Sequence[Trend], output_format: str, stream: TextIO) -> None:
+    from nodetune.api import conclusion_json
     from nodetune.foundation import json_document
     from nodetune.history import timeline
     from nodetune.report.text import history as text_history
@@ -67,20 +79,27 @@ def _fleet(known: History, found: Sequence[Trend], output_format: str, stream: T
     hosts = known.last_looks()
     if output_format == "json":
         last = [{"name": name, "last": at} for name, at in hosts]
-        told = {**json_document.head(SCHEMA), "hosts": last, "trends": [timeline.trend_data(each) for each in found]}
+        told = {
+            **json_document.head(SCHEMA),
+            "hosts": last,
+            "trends": [timeline.trend_data(each) for each in found],
+            **conclusion_json.members(known.own_conclusions()),
+        }
         stream.write(json_document.text(told))
         return
     text_history.print_fleet(stream, hosts, found)
 
 
 def _host(known: History, host: str, fact: str, begun: float, output_format: str, stream: TextIO) -> Sequence[Trend]:
+    from nodetune.api import conclusion_json
     from nodetune.foundation import json_document
     from nodetune.history import timeline
     from nodetune.report.text import history as text_history
 
     told = timeline.of_host(known, host, fact, begun)
     if output_format == "json":
-        stream.write(json_document.text({**json_document.head(SCHEMA), **told.data()}))
+        own = conclusion_json.members(known.own_conclusions().of_host(host))
+        stream.write(json_document.text({**json_document.head(SCHEMA), **told.data(), **own}))
     elif output_format == "html":
         from nodetune.report.html import history as page
 

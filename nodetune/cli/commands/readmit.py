@@ -49,9 +49,10 @@ _files = cli_options.stack(
 @click.option("--dry-run", is_flag=True, help="Show what would be done; do nothing.")
 @change_options.agree
 @cli_options.history
+@cli_options.notify
 @cli_options.printed_format
 @verbosity.progress_option
-def command(request: ReadmitRequest, dry_run: bool, yes: bool, output_format: str) -> int:
+def command(request: ReadmitRequest, dry_run: bool, yes: bool, notify: str, output_format: str) -> int:
     """Prove that a repaired host is well, and resume it.
 
     \b
@@ -91,4 +92,8 @@ def command(request: ReadmitRequest, dry_run: bool, yes: bool, output_format: st
     else:
         click.echo(document.page(found), nl=False)
     verbosity.note(f"evidence written to {path[0]}")
+    if notify:
+        from nodetune.cli import receivers
+
+        receivers.tell(notify, found.concluded, "readmit")
     return found.code

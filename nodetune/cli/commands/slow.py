@@ -57,5 +57,5 @@ def command(request: SlowRequest, output_format: str, output: Path | None) -> in
     if request.notify:
         from nodetune.cli import receivers
 
-        receivers.tell(request.notify, known, "late-ranks")
+        receivers.tell(request.notify, known, "ras" if request.ras else "late-ranks")
     return run.exit_code(found)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from nodetune.api import conclusion_json
 from nodetune.api.model import HostResult
 from nodetune.audit.document import not_reached
 from nodetune.foundation import json_document
+from nodetune.guard.deploy.conclude import concluded
 from nodetune.guard.deploy.nodes import GuardedNode
 from nodetune.guard.deploy.policy import PolicyDiff
 from nodetune.guard.deploy.resume import Fate
@@ -17,7 +19,9 @@ STATUS, DIFF, RESUME = "nodetune.slurm-status/1", "nodetune.slurm-diff/1", "node
 
 
 def status(found: Iterable[Status]) -> str:
-    return json_document.text({**json_document.head(STATUS), "nodes": [_status(each) for each in found]})
+    nodes, told = list(found), json_document.head(STATUS)
+    members = conclusion_json.members(concluded(nodes, told["time"]))
+    return json_document.text({**told, "nodes": [_status(each) for each in nodes], **members})
 
 
 def _status(one: Status) -> dict[str, Any]:

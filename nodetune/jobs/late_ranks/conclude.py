@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from nodetune import __version__
 from nodetune.api import faults
 from nodetune.api.conclusion import CERTAIN, MEASURED, SUSPECTED, Conclusion, Examination, Examined, Judged, Next
+from nodetune.api.device import Device
 from nodetune.foundation import text
 from nodetune.jobs.late_ranks import labels
 from nodetune.jobs.late_ranks.model import HOST, PROGRAM, LateCause, SlowRanks
@@ -76,7 +77,8 @@ def _missing(finding: RasFinding, now: int) -> Iterator[Conclusion]:
             row.severity,
             text.plain(f"{labels.ranks([rank])}: {finding.why}", 400),
             now,
-            about=f"rank {rank.rank}",
+            Device(f"GPU{rank.gpu}", kind="gpu") if rank.gpu.isdecimal() else None,
+            f"rank {rank.rank}",
             sure=CERTAIN,
             observed=dict(rank.counts) or None,
             evidence=(text.plain(labels.finding(finding), 400),),

@@ -164,7 +164,7 @@ def _described(figure: Figure) -> tuple[FigureKind, str, int]:
     told = {key: each for key, each in figures.conditions(figure).items() if key not in ("size", "numa_node")}
     words = ", ".join(f"{key.replace('_', ' ')} {plain_text.value(each)}" for key, each in told.items())
     size = figures.size(figure) if catalogue.of(figure.measurement).size_matters else 0
-    title = verify_table.title(figure, sized=False)
+    title = figures.title(figure, sized=False)
     names = figure.measurement, figure.metric, title, words, figure.unit, figure.better
     return FigureKind(verify_table.kind(alike), *names), figure.subject, size
 

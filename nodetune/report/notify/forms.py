@@ -8,12 +8,14 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import nodetune
+from nodetune.api import faults
 from nodetune.api.conclusion import UNKNOWN
 from nodetune.foundation import json_document, text
 from nodetune.report.notify.verdicts import FAIL, LOST, PASS, HostVerdict, Notice
 
 SCHEMA = "nodetune.notice/1"
 MAX_LINES = 30
+MAX_FAULTS = 5
 LASTS = timedelta(days=8)
 """How long an alert lasts without another audit: a weekly one keeps it."""
 
@@ -40,26 +42,33 @@ def _devices(verdict: HostVerdict, fault: str) -> dict[str, list[str]]:
 
 
 def as_slack(notices: Sequence[Notice], now: Mapping[str, HostVerdict], at: datetime) -> Any:  # noqa: ARG001
-    lines = [f"*{_plain(each.host)}*: {_words(each.now)} (before: {each.before.state})" for each in notices]
+    lines = [
+        f"*{_escaped(text.plain(each.host))}*: {_escaped(_words(each.now))} (before: {each.before.state})"
+        for each in notices
+    ]
     more = len(lines) - MAX_LINES
     shown = [*lines[:MAX_LINES], *([f"and {text.count(more, 'more host')}"] if more > 0 else [])]
     return {"text": "nodetune: " + "\n".join(shown)} if lines else None
 
 
 def _words(verdict: HostVerdict) -> str:
-    named = ", ".join(f"{check} ({severity})" for check, severity in verdict.checks[:5])
-    return f"{verdict.state}: {named}{', …' * (len(verdict.checks) > 5)}" if named else verdict.state
+    named = ", ".join(f"{check} ({severity}){_on(verdict, check)}" for check, severity in verdict.checks[:MAX_FAULTS])
+    return f"{verdict.state}: {named}{', …' * (len(verdict.checks) > MAX_FAULTS)}" if named else verdict.state
 
 
-def _plain(name: str) -> str:
-    return html.escape(text.plain(name), quote=False)
+def _on(verdict: HostVerdict, fault: str) -> str:
+    return f" on {text.names(verdict.devices[fault])}" if fault in verdict.devices else ""
+
+
+def _escaped(words: str) -> str:
+    return html.escape(words, quote=False)
 
 
 def as_alerts(notices: Sequence[Notice], now: Mapping[str, HostVerdict], at: datetime) -> Any:
     """Return every alert, because Alertmanager forgets, and the end of each that is over."""
     lasting = {alert: at + LASTS for host, verdict in now.items() for alert in _alerts(host, verdict)}
     ended = {alert: at for each in notices for alert in _alerts(each.host, each.before)}
-    alerts = [_alert(dict(alert), until) for alert, until in {**ended, **lasting}.items()]
+    alerts = [_alert(dict(alert), until, now) for alert, until in {**ended, **lasting}.items()]
     return alerts or None
 
 
@@ -71,9 +80,12 @@ def _alerts(host: str, verdict: HostVerdict) -> list[tuple[tuple[str, str], ...]
     return [(*named, ("check", check), ("severity", severity)) for check, severity in verdict.checks] or [named]
 
 
-def _alert(labels: dict[str, str], until: datetime) -> dict[str, Any]:
-    said = f"{labels['check']}: nodetune explain {labels['check']}" if "check" in labels else "no audit of this host"
-    return {"labels": labels, "annotations": {"summary": f"{labels['instance']}: {said}"}, "endsAt": until.isoformat()}
+def _alert(labels: dict[str, str], until: datetime, now: Mapping[str, HostVerdict]) -> dict[str, Any]:
+    host, check = labels["instance"], labels.get("check", "")
+    on = _on(now.get(host, HostVerdict()), check)
+    then = f"status {host}" if faults.of(check) else f"explain {check}"
+    said = f"{check}{on}: nodetune {then}" if check else "no audit of this host"
+    return {"labels": labels, "annotations": {"summary": f"{host}: {said}"}, "endsAt": until.isoformat()}
 
 
 def as_otlp(notices: Sequence[Notice], now: Mapping[str, HostVerdict], at: datetime) -> Any:  # noqa: ARG001  (see Form)

@@ -114,7 +114,9 @@ class Line:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(filter(None, (named(each.of) for each in self.entries))))
+        """The names of the devices; what a fault without a device is about."""
+        every = (each.of.device.name if each.of.device else each.of.about for each in self.entries)
+        return tuple(dict.fromkeys(filter(None, every)))
 
 
 @dataclass(frozen=True)
@@ -271,8 +273,9 @@ class _Severities(dict[str, str]):
 
 
 def named(each: Conclusion) -> str:
-    """Return the device of a conclusion, or what it is about."""
-    return each.about or (each.device.name if each.device else "")
+    """Return the device of a conclusion and what it is about: `GPU3 gemm bf16`, or one of them if it says both."""
+    device = each.device.name if each.device else ""
+    return each.about if device in each.about.split() else f"{device} {each.about}".strip()
 
 
 def severity(fault: str) -> str:

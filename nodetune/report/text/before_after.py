@@ -15,7 +15,8 @@ from nodetune.foundation import by_key, nodeset, text
 from nodetune.remediation.outcomes import PENDING, StepOutcome
 from nodetune.report.text.lines import Lines, console
 from nodetune.report.text.verify_changes import STYLES, lost_runs
-from nodetune.report.text.verify_table import WIDE, amount, number, title
+from nodetune.report.text.verify_table import WIDE, amount, number
+from nodetune.verify import figures
 from nodetune.verify.before_after import AFTER, GONE, UNCHANGED, BeforeAfterResult, HostMissing
 from nodetune.verify.compare import BETTER, LEVEL, SAME, UNSURE, WORSE, FigureChange
 
@@ -78,7 +79,9 @@ def folded(changes: Iterable[FigureChange]) -> list[list[FigureChange]]:
     for each in changes:
         figure = each.before
         own = (figure.host, figure.subject) if each.status == WORSE else ()
-        found.setdefault((each.status, title(figure), _family(figure.subject), figure.unit, *own), []).append(each)
+        found.setdefault((each.status, figures.title(figure), _family(figure.subject), figure.unit, *own), []).append(
+            each
+        )
     return sorted(found.values(), key=lambda rows: list(STYLES).index(rows[0].status))
 
 
@@ -89,7 +92,7 @@ def _cells(rows: Sequence[FigureChange]) -> dict[str, str | Text]:
     seen = [each.smallest for each in rows if each.smallest is not None]
     return {
         "": Text(first.status, STYLES[first.status]),
-        "measurement": title(first.before),
+        "measurement": figures.title(first.before),
         "of": _subjects([each.before.subject for each in rows]),
         "hosts": text.plain(nodeset.fold(sorted({each.before.host for each in rows})), 40),
         "before": number(before),
@@ -151,7 +154,7 @@ def _print_short(lines: Lines, verified: BeforeAfterResult, asked: str, single: 
         least = "at least" if figure.sign > 0 else "at most"
         bound = f", expected {least} {number(expected.bound)} ({expected.provenance})" if expected else ""
         where = "" if single else f"{figure.host} "
-        lines.line(("below      ", STYLES[WORSE]), f"{where}{title(figure)} {figure.subject}")
+        lines.line(("below      ", STYLES[WORSE]), f"{where}{figures.title(figure)} {figure.subject}")
         lines.line(f"{amount(figure)}{bound}", indent=GUTTER)
     for found in verified.findings[:MAX_NAMES]:
         lines.line(("below      ", STYLES[WORSE]), "" if single else f"{found.host} ", found.title)

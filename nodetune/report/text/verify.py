@@ -14,7 +14,7 @@ from nodetune.report.text import host_names, verify_table
 from nodetune.report.text.host_names import unreached
 from nodetune.report.text.lines import Lines, some
 from nodetune.report.text.verify_table import BELOW, STYLE
-from nodetune.verify import diagnosis, efficiency, rooflines, unproven
+from nodetune.verify import diagnosis, efficiency, figures, rooflines, unproven
 from nodetune.verify.model import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Verdict
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
@@ -98,7 +98,7 @@ class Printer:
         figure = group[0].figure
         self._lines.line((f"{BELOW:<9}", STYLE[SHORT]), (f"{figure.measurement}  {figure.subject}", "bold"))
         for each in group:
-            name = verify_table.title(each.figure).removeprefix(figure.measurement).strip() or each.figure.metric
+            name = figures.title(each.figure).removeprefix(figure.measurement).strip() or each.figure.metric
             self._lines.line((f"{name}: ", "bold"), _shortfall(each), indent=GUTTER)
         self._lines.line(("suspect  ", "dim"), group[0].suspect, indent=GUTTER, hang=" " * 9)
         self._lines.whole(
@@ -248,7 +248,7 @@ def _between(values: Sequence[float], digits: int) -> str:
 def _matrices(verdicts: Iterable[Verdict]) -> list[tuple[str, list[Verdict]]]:
     """Return the matrices in which a pair is below target, by metric."""
     pairs = (each for each in verdicts if PAIR.fullmatch(each.figure.subject))
-    found = by_key((verify_table.title(each.figure), each) for each in pairs)
+    found = by_key((figures.title(each.figure), each) for each in pairs)
     return [(name, each) for name, each in found.items() if len(each) > 2 and any(one.status == SHORT for one in each)]
 
 

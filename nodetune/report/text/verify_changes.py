@@ -11,7 +11,8 @@ from rich.text import Text
 from nodetune.foundation import by_key, text
 from nodetune.report.text.host_names import named
 from nodetune.report.text.lines import Lines, console
-from nodetune.report.text.verify_table import amount, number, title
+from nodetune.report.text.verify_table import amount, number
+from nodetune.verify import figures
 from nodetune.verify.compare import BETTER, LEVEL, SAME, UNSURE, WORSE, FigureChange
 from nodetune.verify.model import Figure
 from nodetune.verify.scaling import Scaling
@@ -50,7 +51,7 @@ def print_changes(
     for one in scaled:
         counts = f"{text.plain(one.before.subject, 40)} → {text.plain(one.after.subject, 40)}"
         values = f"{number(one.before.value)} → {amount(one.after)} ({one.efficiency:.0%})"
-        lines.line(("scaling  ", "bold"), f"{title(one.before)}  {counts}  {values}")
+        lines.line(("scaling  ", "bold"), f"{figures.title(one.before)}  {counts}  {values}")
     if changes or not scaled:
         _changes_summary(lines, changes)
     for (was, now), hosts in by_key((states, host) for host, states in (lost or {}).items()).items():
@@ -63,7 +64,7 @@ def _cells(change: FigureChange, single: bool) -> list[str | Text]:
     subject = change.before.subject if single else f"{change.before.host} {change.before.subject}"
     return [
         Text(change.status, STYLES[change.status]),
-        title(change.before),
+        figures.title(change.before),
         text.plain(subject, 40),
         number(change.before.value),
         amount(change.after),
@@ -88,7 +89,7 @@ def _changes_summary(lines: Lines, changes: Sequence[FigureChange]) -> None:
 
 def _missing(lines: Lines, missing: Iterable[Figure]) -> None:
     """Print what was not measured again, hosts that lack the same in one line."""
-    lacks = by_key((each.host, f"{title(each)} {text.plain(each.subject, 40)}".strip()) for each in missing)
+    lacks = by_key((each.host, f"{figures.title(each)} {text.plain(each.subject, 40)}".strip()) for each in missing)
     for names, hosts in by_key((tuple(names), host) for host, names in lacks.items()).items():
         more = f" and {text.count(len(names) - MAX_LINES, 'other')}" if len(names) > MAX_LINES else ""
         lines.line(("not measured after: ", "bold magenta"), f"{named(hosts)}: {text.names(names[:MAX_LINES])}{more}")

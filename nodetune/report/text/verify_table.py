@@ -39,32 +39,6 @@ def print_table(out: Console, verdicts: Sequence[Verdict]) -> None:
         out.print(table)
 
 
-def title(figure: Figure, sized: bool = True) -> str:
-    """Return the measurement and metric, with what distinguishes them from others of the same name."""
-    about = figure.about
-    name = figure.measurement if figure.metric == figure.measurement else f"{figure.measurement} {figure.metric}"
-    told = sized and catalogue.of(figure.measurement).scope == "collective" and figures.size(figure)
-    size = f" {text.size(figures.size(figure))}" if told else ""
-    over = f" over {text.plain(about['network'], 20)}" if about.get("network") else ""
-    return f"{name}{_variant(figure)}{size}{over}"
-
-
-def _variant(figure: Figure) -> str:
-    about = figure.about
-    words = {
-        "local": {False: "far"},
-        "together": {True: "together"},
-        "in_place": {True: "in place"},
-        "peer_access": {False: "through the host"},
-    }
-    if figure.metric == "remote":  # the name says it
-        return ""
-    told = [
-        names[about[key]] for key, names in words.items() if isinstance(about.get(key), bool) and about[key] in names
-    ]
-    return f" {', '.join(told)}" if told else ""
-
-
 def grouped(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
     """Group verdicts that share a line: same measurement, metric and conditions, and all sizes of a collective."""
     return list(by_key((kind(each.figure), each) for each in verdicts).values())
@@ -87,7 +61,7 @@ def _cells(rows: Sequence[Verdict], wide: bool) -> list[str | Text]:
     worst = min(rows, key=lambda each: WORST_FIRST.index(each.status))
     cells: list[str | Text] = [
         Text(_status(rows, worst), STYLE[worst.status]),
-        title(shown[0].figure) + curve,
+        figures.title(shown[0].figure) + curve,
         _subjects([each.figure.subject for each in shown]),
         f"{number(statistics.median(values))} {unit}",
     ]

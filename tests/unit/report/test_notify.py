@@ -9,15 +9,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import jsonschema
 import pytest
 
+from nodetune.api import conclusion_json
 from nodetune.api.conclusion import Conclusion, Examined
 from nodetune.api.device import Device
 from nodetune.api.model import Finding, HostResult
 from nodetune.audit.conclude import concluded
 from nodetune.foundation import schemas
 from nodetune.foundation.request import RequestError
+from nodetune.history.history import History
 from nodetune.report.notify import forms, receiver, verdicts
 from nodetune.report.notify.receiver import NotSentError, Receiver
 from nodetune.report.notify.verdicts import HostVerdict, Notice
+from tests.support import sources
 from tests.support.commandline import nodetune as run
 
 SECRET = "T0KEN-of-the-site"
@@ -184,6 +187,19 @@ def test_a_collector_of_opentelemetry_gets_a_log_at_its_path():
     told = {each["key"]: each["value"]["stringValue"] for each in record["attributes"]}
     assert told["nodetune.verdict"] == notice["notices"][0]["verdict"]
     assert record["severityText"] in ("WARN", "ERROR")
+
+
+def test_a_history_tells_its_trends_and_what_often_breaks_once(tmp_path):
+    place = str(tmp_path / "fleet.db")
+    with History(place) as history:
+        for source in ("trend", "episodes", "audit"):
+            history.conclude(conclusion_json.read(sources.saved(source)))
+    with serving() as server:
+        codes = [run("history", "--history", place, "--notify", server.url).returncode for _ in range(2)]
+    ((_, _, body),) = server.taken
+    assert codes == [0, 0], "no day was judged"
+    told = {each["host"]: [check["check"] for check in each["checks"]] for each in body["notices"]}
+    assert told == {"gpu08": ["part-degrading"], "gpu09": ["fault-survives-reboots"]}
 
 
 def test_one_audit_after_the_other_sends_a_verdict_once():

@@ -1,6 +1,5 @@
 """How verify asks for NCCL with a GEMM, and shows it: by size, and with the words that measure it again."""
 
-from nodetune.report.text import verify_table
 from nodetune.verify import figures, hardware_limits
 from nodetune.verify.suites import SuiteRequest
 from tests.support import verify_records
@@ -26,7 +25,7 @@ def test_it_runs_only_if_asked_and_with_the_named_library():
 
 def test_sizes_are_told_apart_and_compared_only_with_themselves():
     small, large = (figure("all_reduce_with_gemm", size) for size in (64 << 20, 1 << 30))
-    assert verify_table.title(small) == "nccl_overlap all_reduce_with_gemm 64 MiB"
+    assert figures.title(small) == "nccl_overlap all_reduce_with_gemm 64 MiB"
     assert figures.kind(small) != figures.kind(large)
 
 

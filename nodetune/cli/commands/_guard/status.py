@@ -24,8 +24,9 @@ from nodetune.report.text import guard
 @click.argument("nodes", nargs=-1)
 @host_options.slurm_nodes
 @cli_options.history
+@cli_options.notify
 @cli_options.printed_format
-def command(request: StatusRequest, history: str, output_format: str) -> int:
+def command(request: StatusRequest, history: str, notify: str, output_format: str) -> int:
     """Show guard mode, last run and drains of nodes.
 
     \b
@@ -40,9 +41,13 @@ def command(request: StatusRequest, history: str, output_format: str) -> int:
         click.echo(document.status(found), nl=False)
     else:
         guard.print_status(sys.stdout, found, asked)
+    known = conclude.concluded(found, int(time.time()))
     if history:
-        known = conclude.concluded(found, int(time.time()))
         keeping.keep(history, Terminal(), concluded=known, actions=conclude.actions(found))
+    if notify:
+        from nodetune.cli import receivers
+
+        receivers.tell(notify, known, conclude.SOURCE)
     if not request.nodes:
         _record(asked, found)
     return OK if all(each.guard for each in found) else INCOMPLETE
