@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from nodetune.api.conclusion import OPEN, Conclusion
-from nodetune.api.model import SEVERITIES
+from nodetune.api.model import at_least
 from nodetune.foundation import by_key
-
-
-def at_least(fail_on: str) -> tuple[str, ...]:
-    """Return the severities from this one up; none of "never"."""
-    return () if fail_on == "never" else SEVERITIES[SEVERITIES.index(fail_on) :]
 
 
 def leaders(found: Sequence[Conclusion]) -> list[int]:

@@ -12,6 +12,12 @@ if TYPE_CHECKING:
 SEVERITIES = ("info", "low", "medium", "high", "critical")
 """Least to most severe."""
 
+
+def at_least(fail_on: str) -> tuple[str, ...]:
+    """Return the severities from this one up; none of "never"."""
+    return () if fail_on == "never" else SEVERITIES[SEVERITIES.index(fail_on) :]
+
+
 COSTS = ("setting", "bandwidth", "hardware")
 """The costs of faults, cheapest to dearest: a setting to improve, bandwidth that is lost, hardware that is broken."""
 COST_OF_AREA = {"firmware": 2, "network": 1, "numa": 1, "pcie": 1, "rdma": 1}  # the place in COSTS, without a fix

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from nodetune import data
-from nodetune.api.model import NOT_COLLECTED, SEVERITIES, Check, Finding, FleetFinding, HostResult
+from nodetune.api.model import NOT_COLLECTED, SEVERITIES, Check, Finding, FleetFinding, HostResult, at_least
 from nodetune.foundation import by_key, text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 
@@ -76,14 +76,9 @@ def parts_of(findings: Iterable[Finding]) -> dict[str, list[str]]:
     return found
 
 
-def at_least(severity: str) -> tuple[str, ...]:
-    """Return the severities from `severity` up."""
-    return SEVERITIES[SEVERITIES.index(severity) :]
-
-
 def exit_code(summary: Summary, fail_on: str) -> int:
     """Return the exit code of an audit. `fail_on` is a severity, or "never" to ignore findings."""
-    counted = () if fail_on == "never" else at_least(fail_on)
+    counted = at_least(fail_on)
     if summary.reached < summary.hosts or any(summary.unknown.get(each) for each in counted):
         return INCOMPLETE
     return FINDINGS if any(summary.failing.get(each) for each in counted) else OK

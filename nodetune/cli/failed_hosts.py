@@ -36,7 +36,7 @@ def hosts(path: Path) -> frozenset[str]:
 
 def _of_audit(data: Data) -> Iterator[Any]:
     """Yield hosts with a finding that fails an audit by default."""
-    from nodetune.audit.summary import at_least
+    from nodetune.api.model import at_least
 
     counted = at_least("medium")
     for host in _dicts(data, "hosts"):

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TextIO
 
-from nodetune.api.model import Check, Finding, HostResult
-from nodetune.audit.summary import at_least, worded
+from nodetune.api.model import Check, Finding, HostResult, at_least
+from nodetune.audit.summary import worded
 from nodetune.report.areas import area
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -33,7 +33,7 @@ def write(
 
     `judged` are the options for profile and site file in proposed commands.
     """
-    counted = () if fail_on == "never" else at_least(fail_on)
+    counted = at_least(fail_on)
     stream.write('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="nodetune audit">\n')
     stream.writelines(_suite(result, checks, counted, judged) for result in results)
     stream.write("</testsuites>\n")

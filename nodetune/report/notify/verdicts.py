@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodetune.api.conclusion import OPEN, UNKNOWN, Conclusion, Examined
-from nodetune.api.model import SEVERITIES
-from nodetune.audit.summary import at_least
+from nodetune.api.model import SEVERITIES, at_least
 from nodetune.foundation import by_key
 
 PASS, FAIL, LOST = "pass", "fail", "not reached"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from nodetune.api.conclusion import Conclusion
-from nodetune.api.conclusion_rules import at_least
+from nodetune.api.model import at_least
 from nodetune.foundation import text
 from nodetune.report.junit import escape
 from nodetune.report.status.proposed import Asked

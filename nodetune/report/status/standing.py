@@ -10,8 +10,8 @@ from functools import cached_property
 from nodetune import checks
 from nodetune.api import faults
 from nodetune.api.conclusion import ACCEPTED, OPEN, WAIVED, WHO, Action, Conclusion
-from nodetune.api.conclusion_rules import at_least, is_failing, leaders
-from nodetune.api.model import SEVERITIES
+from nodetune.api.conclusion_rules import is_failing, leaders
+from nodetune.api.model import SEVERITIES, at_least
 from nodetune.audit import explain
 from nodetune.checks import fleet_comparisons
 from nodetune.facts.saved import AHEAD_SECONDS
