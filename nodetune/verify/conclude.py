@@ -43,10 +43,13 @@ def _of_host(measured: HostVerification, now: int) -> Examined:
     if measured.state != "ok":
         return reached
     every = [*_figures(measured.verdicts, now), *_errors(measured, now), *_findings(measured, now)]
-    hosts = {host for verdict in measured.verdicts for host in _hosts(verdict.figure)} | {measured.host}
+    others = by_key((host, each) for each in measured.verdicts for host in _hosts(each.figure) if host != measured.host)
     looked = [
-        Examination(SOURCE, host, now, __version__, tuple(_judged(measured)), _unjudged(measured))
-        for host in sorted(hosts)
+        Examination(SOURCE, measured.host, now, __version__, tuple(_judged(measured.verdicts)), _unjudged(measured)),
+        *(
+            Examination(SOURCE, host, now, __version__, tuple(_compared(verdicts)))
+            for host, verdicts in sorted(others.items())
+        ),
     ]
     return reached + Examined(tuple(every), tuple(looked))
 
@@ -136,7 +139,7 @@ def _findings(measured: HostVerification, now: int) -> Iterator[Conclusion]:
                 f"{text.plain(found.title)}: {text.plain(subject)}" if subject else text.plain(found.title),
                 now,
                 device(text.plain(subject)) if found.fault in (WRONG, THROTTLED) else None,
-                "" if found.fault in (WRONG, THROTTLED) else text.plain(subject),
+                _about_of(found.fault, found.title, subject),
                 state=ACCEPTED if found.status == NOTE and row.severity != "low" else OPEN,
                 sure=MEASURED,
                 who=row.who,
@@ -144,15 +147,27 @@ def _findings(measured: HostVerification, now: int) -> Iterator[Conclusion]:
             )
 
 
-def _judged(measured: HostVerification) -> Iterator[Judged]:
+def _about_of(fault: str, title: str, subject: str) -> str:
+    """Return what a finding is about in addition to its device: of wrong data the measurement, for another one proves nothing."""
+    if fault == WRONG:
+        return title.partition(":")[0]
+    return "" if fault == THROTTLED else text.plain(subject)
+
+
+def _compared(verdicts: Iterable[Verdict]) -> Iterator[Judged]:
+    """Yield each figure that was compared with something: of a path it is judged at both ends."""
+    by_figure = by_key((figures.title(each.figure), each.figure) for each in verdicts if each.status in (PASS, SHORT))
+    for about, measured_by in by_figure.items():
+        yield Judged(BELOW, about, _places(measured_by))
+
+
+def _judged(verdicts: Sequence[Verdict]) -> Iterator[Judged]:
     """Yield what was judged: each figure that was compared with something, and the other faults that its measurement shows."""
-    by_figure = by_key((figures.title(each.figure), each) for each in measured.verdicts if each.status in (PASS, SHORT))
-    for about, verdicts in by_figure.items():
-        yield Judged(BELOW, about, _places(each.figure for each in verdicts))
-    by_name = by_key((each.figure.measurement, each.figure) for each in measured.verdicts)
+    yield from _compared(verdicts)
+    by_name = by_key((each.figure.measurement, each.figure) for each in verdicts)
     for name, measured_by in by_name.items():
         yield Judged(NO_FIGURE, name)
-        yield Judged(WRONG, None, _places(measured_by))
+        yield Judged(WRONG, name, _places(measured_by))
         for fault in BY_MEASUREMENT.get(name, ()):
             yield Judged(fault, None, _places(measured_by) if fault == THROTTLED else None)
 

@@ -10,6 +10,7 @@ host to other ranks is the host's, what follows the rank to other hosts is the p
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -160,12 +161,14 @@ def _compared_job(
     compared = {row.process for rows in alike for row in rows}
     few = (FEW,) if comparison.rows and not alike else ()
     reasons = tuple(_gaps(comparison, alike, compared)) if compared else (comparison.reasons or few)
-    hosts = tuple(sorted({process.host for process in members}))
+    counts = Counter(process.host for process in members)
+    hosts = tuple(sorted(counts))
     if together:
         undecided: tuple[str, ...] = (_waiting_together(comparison.job, together),)
     else:
         undecided = () if late else _undecided(comparison, tests) or (_always_last(comparison) if few else ())
-    return ComparedJob(comparison.job.name, hosts, len(members), len(compared), undecided, reasons)
+    of = tuple(counts[host] for host in hosts)
+    return ComparedJob(comparison.job.name, hosts, len(members), len(compared), undecided, reasons, of)
 
 
 def _gaps(comparison: _Comparison, alike: Sequence[Sequence[Lateness]], compared: set[Process]) -> Iterator[str]:

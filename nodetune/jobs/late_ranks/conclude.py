@@ -26,17 +26,31 @@ def concluded(result: SlowRanks | RasStatus, now: int) -> Examined:
 def _of_ranks(result: SlowRanks, now: int) -> Examined:
     conclusions = tuple(conclusion for cause in result.causes for conclusion in _late(cause, now))
     hosts: dict[str, list[str]] = {}
+    ranks: dict[str, int] = {}
     for job in result.jobs:
-        for host in job.hosts:
-            hosts.setdefault(text.plain(host), []).extend(
+        for host, count in zip(map(text.plain, job.hosts), job.of, strict=True):
+            ranks[host] = max(count, ranks.get(host, 0))
+            hosts.setdefault(host, []).extend(
                 (*job.undecided, *job.not_compared) if job.compared else ("too few ranks",)
             )
     examinations = []
     for host, reasons in hosts.items():
-        judged = () if reasons else (Judged(LATE), Judged(UNEVEN))
+        judged = () if reasons else tuple(_judged(ranks[host]))
         unjudged = {LATE: text.plain(reasons[0], 200)} if reasons else {}
         examinations.append(Examination(RANKS, host, now, __version__, judged, unjudged))
     return Examined(conclusions, tuple(examinations))
+
+
+def _judged(ranks: int) -> Iterator[Judged]:
+    """Yield what a job proves of a host: itself, and of its ranks those that the job has there."""
+    there = frozenset(map(_rank, range(ranks)))
+    for fault in (LATE, UNEVEN):
+        yield Judged(fault, "")
+        yield Judged(fault, only=there)
+
+
+def _rank(local: int) -> str:
+    return f"local rank {local}"
 
 
 def _late(cause: LateCause, now: int) -> Iterator[Conclusion]:
@@ -49,7 +63,7 @@ def _late(cause: LateCause, now: int) -> Iterator[Conclusion]:
             row.severity,
             f"{text.plain(labels.part(part))}: {text.plain(cause.why, 400)}",
             now,
-            about="" if part.is_host else f"local rank {part.local[0]}",
+            about="" if part.is_host else _rank(part.local[0]),
             sure=MEASURED if cause.cause in (HOST, PROGRAM) else SUSPECTED,
             alternatives=() if cause.cause in (HOST, PROGRAM) else ("the host", "the program"),
             observed=round(part.lateness.share, 4),
@@ -63,7 +77,8 @@ def _late(cause: LateCause, now: int) -> Iterator[Conclusion]:
 def _of_ras(status: RasStatus, now: int) -> Examined:
     conclusions = tuple(conclusion for finding in status.findings for conclusion in _missing(finding, now))
     judged = tuple(Judged(fault) for fault in OF_RAS.values())
-    examinations = tuple(Examination(RAS, text.plain(host), now, __version__, judged) for host in status.hosts)
+    hosts = ("", *map(text.plain, status.hosts)) if status.hosts else ()  # of some ranks RAS knows no host
+    examinations = tuple(Examination(RAS, host, now, __version__, judged) for host in hosts)
     return Examined(conclusions, () if status.problem or status.text else examinations)
 
 

@@ -127,7 +127,7 @@ class LateCause:
 
 @dataclass(frozen=True)
 class ComparedJob:
-    """A job: how many ranks were compared, what is undecided, and why others were not compared."""
+    """A job: how many ranks were compared, what is undecided, and why others were not compared. `of`: its ranks on each of `hosts`."""
 
     name: str
     hosts: tuple[str, ...]
@@ -135,6 +135,7 @@ class ComparedJob:
     compared: int
     undecided: tuple[str, ...] = ()
     not_compared: tuple[str, ...] = ()
+    of: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -253,7 +253,8 @@ def _host(name: str, looked: Iterable[Seen], limits: Limits, drained: int, count
     reasons: dict[str, Mapping[str, str]] = {}
     for source, _, at, unjudged in looked:
         if source not in NO_EXAMINATION and examined.get(source, 1) <= at <= limits.now + AHEAD_SECONDS:
-            examined[source], reasons[source] = at, unjudged
+            before = reasons[source] if examined.get(source) == at else {}  # as the other end of a path
+            examined[source], reasons[source] = at, {**before, **unjudged} if before else unjudged
     left = {(one, fault): why for one, of in reasons.items() for fault, why in of.items() if counts(fault)}
     last = max(examined.values(), default=0)
     state = NEVER if not last else STALE if last < limits.now - limits.stale else UNKNOWN if left else FRESH

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 from math import exp
 
 from nodetune import __version__
@@ -59,7 +60,7 @@ def _named(
     part: Part, broken: str, loss: float, search: SlowSearch, now: int, evidence: str, chance: float | None
 ) -> Conclusion:
     row = faults.row(BROKEN.get(broken, f"{part.kind}-slow"))
-    hosts = tuple(search.hosts(part))
+    hosts = _hosts(part, search)
     causes = [f"{host}: {line}" for host in hosts for line in search.causes.get(host, ())]
     return Conclusion(
         row.id,
@@ -78,10 +79,15 @@ def _named(
     )
 
 
+def _hosts(part: Part, search: SlowSearch) -> tuple[str, ...]:
+    """Return the hosts of a part; the ends of a path in the same order in every search."""
+    return tuple(nodeset.unfold(nodeset.fold(search.hosts(part))))
+
+
 def _device(part: Part, search: SlowSearch) -> Device | None:
     if part.kind == NODE:
         return None
-    name = labels.name(part, search.fleet)
+    name = f"path {' - '.join(_hosts(part, search))}" if part.kind == PATH else labels.name(part, search.fleet)
     if part.kind == GPU:
         return Device(f"GPU{part.rail}", kind="gpu")
     return Device(
@@ -176,13 +182,18 @@ def _examinations(search: SlowSearch, now: int) -> Iterator[Examination]:
             {} if judged else {f"{NODE}-slow": "named or suspected" if host not in joint_nodes - doubtful else why}
         )
         yield Examination(SOURCE, host, now, __version__, judged, unjudged)
-    yield Examination(SOURCE, "", now, __version__, _of_fleet(search, bool(good)))
+    yield Examination(SOURCE, "", now, __version__, _of_fleet(search, good))
 
 
-def _of_fleet(search: SlowSearch, is_good: bool) -> tuple[Judged, ...]:
-    """Return what is proved of the fleet: its links, if there is no doubt about them, and that it is not slow as a whole."""
-    if not is_good:
+def _of_fleet(search: SlowSearch, good: set[str]) -> tuple[Judged, ...]:
+    """Return what is proved of the fleet: links between its good nodes, if there is no doubt about any, and that it is not slow as a whole."""
+    if not good:
         return ()
+    fleet = search.fleet
     doubtful = any(part.kind in (LINK, UPLINK) for doubt in search.result.doubts for part in doubt.candidates)
-    links = () if doubtful else (Judged("link-slow"), Judged("uplink-slow"), *map(Judged, BROKEN.values()))
-    return (Judged(FLEET, _about(search)), *links)
+    domains = sorted({domain for node, domain in zip(fleet.nodes, fleet.domains, strict=True) if node in good})
+    ends = list(combinations(domains, 2))
+    parts = [Part(LINK, pair) for pair in ends] + [Part(UPLINK, (one,)) for one in domains if ends]
+    links = frozenset(labels.name(part, fleet) for part in parts)
+    faults_of_links = ("link-slow", "uplink-slow", *BROKEN.values()) if links and not doubtful else ()
+    return (Judged(FLEET, _about(search)), *(Judged(fault, only=links) for fault in faults_of_links))
