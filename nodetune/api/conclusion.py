@@ -161,7 +161,7 @@ class Examination:
         """Return whether this fault was judged on this device, wherever it is now: then it is proven good if no conclusion says otherwise."""
         device = conclusion.device
         now = next((each for each in self.devices if device and each.part and each.part == device.part), device)
-        names = frozenset({now.place, now.name} if now else ()) | ({conclusion.about} - {""})
+        names = frozenset({now.place, now.name, now.netdev, conclusion.about} if now else {conclusion.about}) - {""}
         return any(
             each.fault == conclusion.fault and each.about in (None, conclusion.about) and each.covers(names)
             for each in self.judged
@@ -214,8 +214,8 @@ def is_older(edition: str, than: str) -> bool:
 def _numbers(edition: str) -> tuple[tuple[int, int], ...]:
     """Return the numbers of a version in an order in which development releases come before the release."""
     release, _, pre = re.sub("[^0-9.]+", "-", edition).partition("-")
-    numbers = [(1, int(each)) for each in release.split(".") if each]
-    return (*numbers, *((0, int(each)) for each in re.findall("[0-9]+", pre))) if pre else (*numbers, (0, 1 << 62))
+    numbers = [(1, int(each[:18])) for each in release.split(".") if each]
+    return (*numbers, *((0, int(each[:18])) for each in re.findall("[0-9]+", pre))) if pre else (*numbers, (0, 1 << 62))
 
 
 REACHED = ("ok", "busy")

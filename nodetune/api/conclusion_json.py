@@ -152,6 +152,8 @@ def examinations_from_data(told: Any) -> list[Examination]:
     for each in told:
         judged = tuple(_judged(one) for one in each["judged"])
         devices = tuple(_made(Device, one) for one in each.get("devices", ()))
+        if not all(isinstance(name, str) for one in devices for name in vars(one).values()):
+            raise TypeError("not a device")
         for host, at in each["hosts"].items():
             if not is_time(at):
                 raise TypeError("not a time")

@@ -54,45 +54,82 @@ Last = Mapping[tuple[str, str], int]
 """(source, host) → the time of its last examination."""
 
 
-def settle(known: Iterable[Open], found: Examined, last: Last, exchanged: Iterable[tuple[str, str]] = ()) -> Settled:
+Looked = Mapping[tuple[str, str], Sequence[Examination]]
+"""(source, host) → its examinations: a host may be measured by itself and as the other end of a path."""
+
+
+def settle(
+    known: Iterable[Open],
+    found: Examined,
+    last: Last,
+    exchanged: Iterable[tuple[str, str]] = (),
+    missing: Iterable[tuple[str, str]] = (),
+) -> Settled:
     """Return what these conclusions and examinations change. `last`: the examinations before; older ones say nothing.
 
-    `exchanged`: (host, part) of the parts that are known to have left their host.
+    `exchanged`: (host, part) of the parts that are known to have left their host; `missing`: of those that are not there now.
     """
-    looked = {(each.source, each.host): each for each in found.examinations if _is_news(each, last)}
+    looked = by_key(((each.source, each.host), each) for each in found.examinations if _is_news(each, last))
     there = by_key(
         (each.kind, each) for each in found.conclusions if each.state != UNKNOWN and _counts(each, looked, last)
     )
-    gone = frozenset(exchanged)
+    known = list(known)
+    of_hosts = (
+        by_key((new.kind[:3], new) for alike in there.values() for new in alike) if any(map(_is_name, known)) else {}
+    )
+    gone, absent = frozenset(exchanged), frozenset(missing)
     done = Settled()
     for each in known:
         alike = there.get(each.conclusion.kind, [])
         same = next((new for new in alike if new.is_same(each.conclusion)), None)
+        if same is None and _is_name(each):
+            same = next((new for new in of_hosts.get(each.conclusion.kind[:3], ()) if _has_name(new, each)), None)
         if same is not None:
-            alike.remove(same)
+            there[same.kind] = [new for new in there[same.kind] if not new.is_same(same)]
             _keep(done, each, same, _edition(same, looked, each.edition))
         elif successor := next((new for new in alike if new.replaces(each.conclusion)), None):
             done.closed.append(Closed(each, successor.at, EXCHANGED))
         else:
-            _close(done, each, looked, last, gone)
-    done.new += [Open(new, new.at, _edition(new, looked, "")) for of_kind in there.values() for new in of_kind]
+            _close(done, each, looked, last, gone, absent)
+    done.new += [Open(new, new.at, _edition(new, looked, "")) for of_kind in there.values() for new in _once(of_kind)]
     return done
+
+
+def _is_name(known: Open) -> bool:
+    """Return whether it is of an earlier edition, which kept the name of a device alone, or what a finding said of it."""
+    return known.conclusion.device is not None and not known.conclusion.statement
+
+
+def _has_name(new: Conclusion, known: Open) -> bool:
+    name = known.conclusion.device.name if known.conclusion.device else ""
+    return name in (new.about, new.device.netdev if new.device else "")
+
+
+def _once(alike: Sequence[Conclusion]) -> Sequence[Conclusion]:
+    """Return each fault of a part once: a device may have been named by two of its names."""
+    if len(alike) < 2:
+        return alike
+    found: list[Conclusion] = []
+    for each in alike:
+        if not any(each.is_same(other) for other in found):
+            found.append(each)
+    return found
 
 
 def _is_news(each: Examination, last: Last) -> bool:
     return each.at >= max(1, last.get((each.source, each.host), 0))  # one without a time says nothing
 
 
-def _counts(each: Conclusion, looked: Mapping[tuple[str, str], Examination], last: Last) -> bool:
+def _counts(each: Conclusion, looked: Looked, last: Last) -> bool:
     """Return whether a conclusion is not older than what is known of its hosts."""
     return each.at > 0 and all(
         (each.source, host) in looked or each.at >= last.get((each.source, host), 0) for host in each.hosts
     )
 
 
-def _edition(each: Conclusion, looked: Mapping[tuple[str, str], Examination], known: str) -> str:
+def _edition(each: Conclusion, looked: Looked, known: str) -> str:
     """Return the edition that saw a conclusion last."""
-    seen = [looked[each.source, host].edition for host in each.hosts or ("",) if (each.source, host) in looked]
+    seen = [looked[each.source, host][0].edition for host in each.hosts or ("",) if (each.source, host) in looked]
     return seen[0] if seen else known
 
 
@@ -119,19 +156,21 @@ def _with_part(now: Conclusion, known: Conclusion) -> Conclusion:
 def _close(
     done: Settled,
     known: Open,
-    looked: Mapping[tuple[str, str], Examination],
+    looked: Looked,
     last: Last,
     gone: frozenset[tuple[str, str]],
+    absent: frozenset[tuple[str, str]],
 ) -> None:
     each = known.conclusion
-    seen = [looked[each.source, host] for host in each.hosts or ("",) if (each.source, host) in looked]
+    seen = [one for host in each.hosts or ("",) for one in looked.get((each.source, host), ())]
     later = [one for one in seen if one.at >= known.since]
     part = each.device.part if each.device else ""
     if (part and any((host, part) in gone for host in each.hosts)) or any(one.replaced(each.device) for one in later):
         done.closed.append(Closed(known, max((one.at for one in later), default=known.since), EXCHANGED))
         return
-    if len(later) == len(each.hosts or ("",)) and all(_proves(one, known) for one in later):
-        done.closed.append(Closed(known, max(one.at for one in later), PROVEN))
+    proofs = {one.host: one.at for one in later if _proves(one, known)}
+    if len(proofs) == len(set(each.hosts or ("",))) and not any((host, part) in absent for host in each.hosts):
+        done.closed.append(Closed(known, max(proofs.values()), PROVEN))
     elif seen and not known.unproven:
         before = max(last.get((each.source, host), 0) for host in each.hosts or ("",))
         done.changed.append(Open(each, known.since, known.edition, max(before, known.since), known.id))

@@ -41,7 +41,7 @@ def keep(db: Database, found: Examined) -> Settled:
     same, others = _unchanged(rows, found.conclusions, {each.source: each.edition for each in found.examinations})
     found = replace(found, conclusions=tuple(_with_parts(db, others, ids)))
     known = [_open(row) for row in rows if row.id not in same]
-    done = settle(known, found, _last(db, ids), _exchanged(db, ids, known))
+    done = settle(known, found, _last(db, ids), _exchanged(db, ids, known), _missing(db, ids, known))
     db.add(
         "conclusion (host, source, fault, about, place, part, since, edition, state, severity, statement, content)",
         [_row(each, ids) for each in done.new],
@@ -282,28 +282,46 @@ def _exchanged(db: Database, ids: Mapping[str, int], known: Sequence[Open]) -> s
     parts = {each.conclusion.device.part for each in known if each.conclusion.device} - {""}
     serials = [number for number, name in db.rows("SELECT id, name FROM series") if resets.is_serial(name)]
     names = {number: name for name, number in ids.items()}
-    gone: dict[tuple[str, str], int] = {}
-    there: dict[tuple[str, str], int] = {}
-    last: dict[tuple[int, int], object] = {}
-    statement = "SELECT host, fact, at, before, after FROM change WHERE fact IN (?) ORDER BY at"
-    for host, fact, at, *values in db.rows_of(statement, serials if parts else ()):
-        before, after = map(json.loads, values)
-        before = last.get((host, fact)) if before in resets.NONE else before
-        last[host, fact] = before if after in resets.NONE else after
-        if host in names and resets.is_exchange(before, after):
-            gone[names[host], str(before)] = there[names[host], str(after)] = at
-    return {key for key, at in gone.items() if key[1] in parts and at > there.get(key, 0)}
+    statement = "SELECT c.host, s.name, c.at, c.before, c.after FROM change c JOIN series s ON s.id = c.fact WHERE c.fact IN (?)"
+    changes = (
+        ((host, leaf.partition("/")[0]), (at, leaf, json.loads(before), json.loads(after)))
+        for host, leaf, at, before, after in db.rows_of(statement, serials if parts else ())
+        if host in names
+    )
+    return {(names[host], part) for (host, _), of in by_key(changes).items() for part in resets.replaced(of) & parts}
+
+
+def _missing(db: Database, ids: Mapping[str, int], known: Sequence[Open]) -> set[tuple[str, str]]:
+    """Return (host, part) of the GPUs with an open conclusion that their host does not have now, by its facts."""
+    of_hosts = by_key(
+        (host, each.conclusion.device)
+        for each in known
+        if each.conclusion.device and each.conclusion.device.kind == "gpu" and each.conclusion.device.part
+        for host in each.conclusion.hosts
+        if host in ids
+    )
+    found = set()
+    for host, devices in of_hosts.items():
+        settings = reader.settings(db, ids[host], ("gpu.serial", "gpu.uuid"))
+        for device in devices:
+            fact = "gpu.serial/" if device.serial else "gpu.uuid/"
+            here = {str(value) for leaf, value in settings.items() if leaf.startswith(fact) and value}
+            if here and device.part not in here:
+                found.add((host, device.part))
+    return found
 
 
 def _keep_examinations(db: Database, looked: Sequence[Examination], ids: Mapping[str, int]) -> None:
     """Keep the last examination of each source and host. Reasons that many hosts share are kept once."""
     rows, sets = [], {}
-    for each in looked:
-        content = json.dumps(dict(each.unjudged), sort_keys=True) if each.unjudged else ""
+    for same in by_key(((each.host, each.source), each) for each in looked).values():
+        last = max(same, key=lambda each: each.at)
+        unjudged = {fault: why for each in same if each.at == last.at for fault, why in each.unjudged.items()}
+        content = json.dumps(unjudged, sort_keys=True) if unjudged else ""
         digest = hashlib.blake2b(content.encode(), digest_size=12).digest() if content else b""
         if content:
             sets[digest] = content
-        rows.append((ids[each.host] if each.host else FLEET, each.source, each.at, each.edition, digest))
+        rows.append((ids[last.host] if last.host else FLEET, last.source, last.at, last.edition, digest))
     db.add("unjudged", list(sets.items()))
     db.many(
         "INSERT INTO examination VALUES (?, ?, ?, ?, ?) ON CONFLICT (host, source) DO UPDATE SET at = excluded.at,"

@@ -83,7 +83,7 @@ class Database:
         """Make one line of the database's errors."""
         try:
             yield
-        except (OSError, *self._problems) as problem:  # type: ignore[misc]  # mypy takes no classes that are found at run time
+        except (OSError, UnicodeError, OverflowError, *self._problems) as problem:  # type: ignore[misc]  # mypy takes no classes that are found at run time
             said = problem.strerror if isinstance(problem, OSError) else None
             why = text.plain(said or str(problem).strip().partition("\n")[0], 200) or type(problem).__name__
             raise HistoryError(f"history {self.name}: {why}") from None

@@ -54,7 +54,9 @@ def judge(db: Database, now: int) -> list[Trend]:
     alike = Counter(hosts[host][1] for host in looked)
     groups = by_key(((hosts[host][1], trends.family(name)), (host, name)) for host, name in sorted(figures))
     found = []
-    doubtful: dict[int, set[str]] = {host: set() for host in looked}
+    warm = by_key((host, trends.family(name)) for host, name in figures)
+    heat = {trends.family(name) for name in judged.values() if trends.is_heat(name)}
+    doubtful: dict[int, set[str]] = {host: heat.difference(warm.get(host, ())) for host in looked}
     rows: list[Row] = [(day, host, LOOKED, 1, 0, 0) for host in sorted(looked)]
     for (cohort, family), members in groups.items():
         parts = [past.part(host, hosts[host][0], name, figures[host, name]) for host, name in members]
@@ -62,7 +64,7 @@ def judge(db: Database, now: int) -> list[Trend]:
         found += [each for each in (trends.trend(verdict, day) for verdict in verdicts) if each]
         for (host, name), each in zip(members, verdicts, strict=True):
             if each.hit:
-                doubtful[host].add(trends.subject(name))
+                doubtful[host].add(trends.subject(name) or trends.family(name))
         rows += [
             (day, host, names.ids[name], each.part.figure, min(each.usual, LARGEST), int(each.hit))
             for (host, name), each in zip(members, verdicts, strict=True)
@@ -78,7 +80,10 @@ def judge(db: Database, now: int) -> list[Trend]:
 
 
 def _concluded(found: Sequence[Trend], doubtful: Mapping[str, set[str]], now: int) -> Examined:
-    """Return what the trends conclude. A part that grew too much today, but not yet on enough days, is proven neither good nor bad."""
+    """Return what the trends conclude. `doubtful`: host → parts, or figures, that are proven neither good nor bad today.
+
+    That is what grew too much today, but not yet on enough days, and heat of hosts that were not warm.
+    """
     looked = [
         Examination(trends.SOURCE, host, now, __version__, (Judged(trends.FAULT, unread=frozenset(parts)),))
         for host, parts in sorted(doubtful.items())

@@ -5,7 +5,10 @@ Of two readings that are possible, the smaller one counts: errors are never made
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
+from itertools import groupby
+from typing import Any
 
 from nodetune.history import kinds
 
@@ -56,6 +59,29 @@ def is_another_part(leaf: str, changed: AbstractSet[str]) -> bool:
 def is_exchange(before: object, after: object) -> bool:
     """Tell whether a serial number says another part than the last one known. A part that is lost may be back later."""
     return before not in NONE and after not in NONE and before != after
+
+
+def replaced(changes: Iterable[tuple[int, str, Any, Any]]) -> set[str]:
+    """Return the parts of a host that others have replaced, by the changes (time, leaf, before, after) of one kind of serial number.
+
+    Where a part is only lost, those behind it move up: none of them is a new part.
+    """
+    known: dict[str, Any] = {}
+    lost: set[str] = set()
+    gone: set[str] = set()
+    for _, together in groupby(sorted(changes, key=lambda each: each[:2]), key=lambda each: each[0]):
+        moves = [(known.get(leaf) if before in NONE else before, after, leaf) for _, leaf, before, after in together]
+        known |= {leaf: before if after in NONE else after for before, after, leaf in moves}
+        left = {str(before) for before, _, _ in moves if before not in NONE}
+        came = {str(after) for _, after, _ in moves if after not in NONE}
+        new = came - left - lost
+        lost = (lost | left) - came
+        gone -= came
+        over = {str(before) for before, after, _ in moves if str(before) in lost and str(after) in new}
+        over = set(lost) if len(new) >= len(lost) else over
+        gone |= over
+        lost -= over
+    return gone
 
 
 def parts_of(leaf: str) -> tuple[str, str]:

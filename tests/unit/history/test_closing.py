@@ -1,13 +1,17 @@
 """What closes a conclusion, and what leaves it open: for each source alike, in a history and without one."""
 
+import sqlite3
 from dataclasses import replace
 
 import pytest
 
 from nodetune.api.conclusion import SOURCES, WAIVED, Action, Conclusion, Examination, Examined, Judged
 from nodetune.api.device import Device
-from nodetune.history import closing
+from nodetune.api.model import Finding, HostResult
+from nodetune.audit.conclude import concluded as audited
+from nodetune.history import closing, connection
 from nodetune.history.closing import EXCHANGED, PROVEN
+from nodetune.history.history import History
 
 T = 20_700 * 86_400
 BAD = (Judged("bad"),)
@@ -185,3 +189,108 @@ def test_why_a_fault_was_not_judged_is_known_of_each_host(history):
         ("audit", "n1", T, {"bad": "needs root"}),
         ("audit", "n2", T, {"bad": "needs root"}),
     ]
+
+
+def test_a_host_with_two_examinations_is_proven_good_by_either():
+    path = Conclusion("path-slow", "verify", ("n1", "n2"), "high", "slow", T, Device("n1→n2", kind="link"))
+    ends = [looked("verify", T + 900, host, (Judged("path-slow"),)) for host in ("n1", "n2")]
+    own = [looked("verify", T + 900, host, (Judged("other"),)) for host in ("n1", "n2")]
+    for order in ([*ends, *own], [*own, *ends]):
+        assert closing.folded([Examined((path,)), Examined((), tuple(order))]).open == []
+
+
+def test_a_fault_that_is_told_twice_of_a_part_is_open_once(history):
+    twice = Examined(concluded("audit").conclusions * 2, (looked("audit", T),))
+    history.conclude(twice)
+    history.conclude(replace(twice, conclusions=tuple(replace(each, statement="now") for each in twice.conclusions)))
+    assert [each.since for each in history.open()] == [T]
+
+
+def test_a_card_that_was_not_read_by_the_name_of_its_interface_stays_open():
+    card = Device("mlx5_2", "0000:c1:00.0", netdev="eth0", kind="nic")
+    proof = looked("audit", T + 900, judged=(Judged("bad", unread=frozenset({"eth0"})),))
+    assert len(closing.folded([concluded("audit", device=card), Examined((), (proof,))]).open) == 1
+
+
+@pytest.mark.parametrize("edition", ["9" * 5000, "1." + "9" * 5000, "a" + "9" * 5000], ids=["alone", "later", "pre"])
+def test_an_edition_of_many_digits_is_compared_and_ends_nothing(edition):
+    closing.folded([concluded("audit"), Examined((), (looked("audit", T + 900, edition=edition),))])
+
+
+EIGHT = {f"GPU{number}": serial for number, serial in enumerate("STUAVWXY")}
+"""The serial numbers of a host whose GPU3 has a fault."""
+
+
+def moved_up(*serials):
+    return {f"GPU{number}": serial for number, serial in enumerate(serials)}
+
+
+@pytest.mark.parametrize("source", ["audit", "verify"])
+def test_a_gpu_that_fell_off_the_bus_is_neither_proven_good_nor_exchanged(history, look, source):
+    history.record([look(0, {"gpu.serial": EIGHT})])
+    history.conclude(concluded(source))
+    history.record([look(900, {"gpu.serial": moved_up(*"STUVWXY")})])
+    history.conclude(Examined((), (looked(source, T + 900),)))
+    assert [each.conclusion.device.serial for each in history.open()] == ["A"]
+    history.record([look(1800, {"gpu.serial": EIGHT})])
+    history.conclude(Examined((), (looked(source, T + 1800),)))
+    assert history.open() == [], "it is there again, and was judged"
+
+
+def test_a_gpu_that_another_replaces_while_it_is_away_is_exchanged(history, look):
+    history.record([look(0, {"gpu.serial": EIGHT})])
+    history.conclude(concluded("verify"))
+    history.record([look(900, {"gpu.serial": moved_up(*"STUVWXY")})])
+    history.record([look(1800, {"gpu.serial": EIGHT | {"GPU3": "B"}})])
+    history.conclude(Examined((), (looked("audit", T + 1800),)))
+    assert history.open() == []
+
+
+def test_of_eight_gpus_with_a_fault_the_one_that_was_repaired_closes(history, look):
+    every = [replace(GPU, name=name, address=f"0000:{61 + at}:00.0", serial=serial)
+             for at, (name, serial) in enumerate(EIGHT.items())]  # fmt: skip
+    faults = tuple(concluded("audit", device=each).conclusions[0] for each in every)
+    history.record([look(0, {"gpu.serial": EIGHT})])
+    history.conclude(Examined(faults, (looked("audit", T),)))
+    history.record([look(900, {"gpu.serial": EIGHT})])
+    later = tuple(replace(each, at=T + 900) for each in faults if each.device.name != "GPU3")
+    history.conclude(Examined(later, (looked("audit", T + 900, devices=tuple(every)),)))
+    assert {each.conclusion.device.name for each in history.open()} == EIGHT.keys() - {"GPU3"}
+
+
+def test_the_reasons_of_a_host_outlast_its_examination_as_the_end_of_a_path(history):
+    own, end = looked("verify", T, bad="disturbed"), looked("verify", T)
+    history.conclude(Examined((), (own, end)))
+    assert [each[3] for each in history.examined()] == [{"bad": "disturbed"}]
+
+
+def test_findings_of_the_first_schema_keep_their_time_by_any_name_of_their_device(tmp_path, monkeypatch):
+    place = str(tmp_path / "history.db")
+    monkeypatch.setattr(connection, "MIGRATIONS", connection.MIGRATIONS[:1])
+    History(place).close()
+    monkeypatch.undo()
+    subjects = ("", "GPU3", "0000:61:00.0", "eth0", "mlx5_2/1", "GPU3 power_limit")
+    with sqlite3.connect(place) as db:
+        db.execute("INSERT INTO host (id, name) VALUES (1, 'n1')")
+        rows = [(f"check-{number}", subject, T) for number, subject in enumerate(subjects)]
+        db.executemany("INSERT INTO verdict VALUES (1, ?, ?, ?, NULL)", rows)
+    devices = (GPU, Device("mlx5_2", "0000:c1:00.0", netdev="eth0", kind="nic"))
+    found = [
+        Finding(f"check-{number}", "fail", "high", "It is bad", "x", subjects={subject: "x"} if subject else {})
+        for number, subject in enumerate(subjects)
+    ]
+    with History(place) as history:
+        for at in (T + 900, T + 1800):
+            history.conclude(audited([HostResult("n1", "ok", findings=tuple(found), devices=devices, at=at)]))
+            assert [each.since for each in history.open()] == [T] * len(subjects)
+        passed = tuple(Finding(each.check, "pass", "high") for each in found)
+        history.conclude(audited([HostResult("n1", "ok", findings=passed, at=T + 2700)]))
+        assert history.open() == []
+
+
+@pytest.mark.parametrize("wrong", [{"host": "n\ud800"}, {"at": 1 << 63}, {"device": Device("\ud800")}])
+def test_what_a_database_cannot_hold_is_one_line_and_loses_nothing(history, wrong):
+    history.conclude(concluded("audit"))
+    with pytest.raises(connection.HistoryError):
+        history.conclude(concluded("verify", **wrong))
+    assert [each.conclusion.source for each in history.open()] == ["audit"]

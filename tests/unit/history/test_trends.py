@@ -140,6 +140,18 @@ def test_a_gpu_that_runs_ever_hotter_than_the_others_is_named(history, look):
     assert "°C above the other GPUs of its host" in trends.sentence(trend)
 
 
+def test_a_day_on_which_no_gpu_was_warm_leaves_a_hot_one_open(history, look):
+    for day in range(22):
+        load = 30 * (day < 20 or day == 21)
+        for hour in range(0, 24, 3):
+            heat = {f"GPU{gpu}": 40 + load + gpu % 3 + (day - 10) * (gpu == 5 and 10 < day < 20) for gpu in range(8)}
+            history.record([look(day * DAY + hour * 3600, {"gpu.temperature": heat})])
+        history.daily(START + day * DAY + 23 * 3600)
+        if day >= 19:
+            hot = [each for each in history.open() if each.conclusion.about == "gpu.temperature"]
+            assert len(hot) == (day < 21), f"day {day}: an idle host proves nothing, a warm one does"
+
+
 def test_with_few_peers_a_part_without_a_past_is_not_judged():
     assert not trends.judge([LeafSeries("n1", f"{REPLAYS}/GPU0", 10**6)], 8)[0].hit
     assert trends.judge([LeafSeries("n1", f"{REPLAYS}/GPU0", 10**6)], 800)[0].hit
