@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from nodetune import __version__
 from nodetune.api import faults
-from nodetune.api.conclusion import MEASURED, REPAIR, Conclusion, Examination, Examined, Judged, Next
+from nodetune.api.conclusion import MEASURED, OPEN, REPAIR, Conclusion, Examination, Examined, Judged, Next
 from nodetune.api.device import Device
 from nodetune.foundation import by_key, text
 from nodetune.history.closing import Open
@@ -157,8 +157,8 @@ def _events(db: Database, since: int) -> Iterator[Event]:
     )
     for host, at, fault, place, part, content in db.rows(
         "SELECT h.name, c.since, c.fault, c.place, c.part, c.content FROM conclusion c JOIN host h ON h.id = c.host"
-        " WHERE c.since >= ? AND c.source <> ? AND c.severity IN (?, ?)",
-        (since, SOURCE, *SERIOUS),
+        " WHERE c.since >= ? AND c.source <> ? AND c.state = ? AND c.severity IN (?, ?)",
+        (since, SOURCE, OPEN, *SERIOUS),
     ):
         if content and json.loads(content).get("who") == REPAIR:
             yield Event(host, at, fault, part, place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable, Mapping
 
@@ -37,3 +38,10 @@ def keep(
                 history.act(done)
     except HistoryError as problem:
         show.warn(f"{problem}; what was found is not kept")
+
+
+def done(place: str) -> list[Action]:
+    """Return what was done to hosts, the oldest first; nothing where there is no history yet, or none that can be read."""
+    with contextlib.suppress(HistoryError), History(place, make=False) as history:
+        return history.actions()
+    return []

@@ -70,3 +70,16 @@ def actions(nodes: Iterable[Status]) -> list[Action]:
         for node in nodes
         if node.out_of_service and node.since
     ]
+
+
+def resumed(nodes: Iterable[Status], known: Iterable[Action], now: int) -> list[Action]:
+    """Return the nodes in service that are drained by what is `known` of them (the oldest first): someone resumed them meanwhile."""
+    drained: dict[str, bool] = {}
+    for each in known:
+        if each.kind in ("drained", "resumed", "readmitted"):
+            drained[each.host] = each.kind == "drained"
+    return [
+        Action("resumed", node.name, now, "Slurm", "in service again")
+        for node in nodes
+        if drained.get(node.name) and not node.out_of_service
+    ]

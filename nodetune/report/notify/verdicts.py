@@ -38,9 +38,13 @@ class Notice:
 
 
 def verdicts(found: Examined, fail_on: str) -> dict[str, HostVerdict]:
-    """Return host → verdict, by the conclusions of this severity and above. A host that was interrupted has none."""
+    """Return host → verdict, by the conclusions of this severity and above. A host that was interrupted has none, nor has one where nothing was judged."""
     counted = at_least(MIN_SEVERITY if fail_on == "never" else fail_on)
-    of_hosts: dict[str, list[Conclusion]] = {each.host: [] for each in found.examinations if each.host}
+    unjudged = {each.host for each in found.examinations if each.unjudged and not each.judged}
+    judged = {each.host for each in found.examinations if each.judged and each.source != "reach"}
+    of_hosts: dict[str, list[Conclusion]] = {
+        each.host: [] for each in found.examinations if each.host and (each.host in judged or each.host not in unjudged)
+    }
     for each in found.conclusions:
         for host in each.hosts:
             of_hosts.setdefault(host, []).append(each)

@@ -1,10 +1,11 @@
 """Hosts that break too often, and faults that reboots did not cure."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
-from nodetune.api.conclusion import REPAIR, Action, Conclusion, Examination, Examined, Judged
+from nodetune.api.conclusion import REPAIR, WAIVED, Action, Conclusion, Examination, Examined, Judged
 from nodetune.api.device import Device
 from nodetune.history import episodes
 from nodetune.history.episodes import Event
@@ -122,3 +123,15 @@ def test_a_lemon_is_a_conclusion_with_its_episodes(history, look):
     assert "drained: gpu-lost: GPU3" in found.conclusion.evidence[0]
     history.judge_episodes(NOW + 89 * DAY)
     assert history.open() == [], "its episodes are long ago"
+
+
+def test_what_a_person_waived_is_no_episode(history, look):
+    history.record([look(0, {"gpu.names": {"GPU0": "H200"}}, host) for host in list(HOSTS)[:50]])
+    for number in range(9, 0, -1):
+        at = NOW - number * 5 * DAY
+        waived = Conclusion("gpu-x", "audit", ("n007",), "critical", "x", at, state=WAIVED, who=REPAIR)
+        looked = Examination("audit", "n007", at, "0.3.0", (Judged("gpu-x"),))
+        history.conclude(Examined((waived,), (looked,)))
+        history.conclude(Examined((), (replace(looked, at=at + DAY),)))
+    history.judge_episodes(NOW + 60)
+    assert history.open() == []

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from nodetune.api import conclusion_json
-from nodetune.api.conclusion import Conclusion, Examined
+from nodetune.api.conclusion import Conclusion, Examination, Examined, Judged
 from nodetune.api.device import Device
 from nodetune.api.model import Finding, HostResult
 from nodetune.audit.conclude import concluded
@@ -95,6 +95,14 @@ def test_only_what_counts_makes_a_verdict():
     }
     assert verdicts.verdicts(seen, "never") == verdicts.verdicts(seen, "medium")
     assert verdicts.verdicts(seen, "critical")["n1"].checks == (("b", "critical"),)
+
+
+def test_a_host_of_which_nothing_was_judged_keeps_its_verdict():
+    reached = Examination("reach", "n1", 1, "0.3.0", (Judged("host-not-reached"),))
+    undecided = Examination("find-slow", "n1", 1, "0.3.0", (), {"node-slow": "no run of the hosts as one"})
+    good = Examination("find-slow", "n1", 1, "0.3.0", (Judged("node-slow"),))
+    assert verdicts.verdicts(Examined((), (reached, undecided)), "medium") == {}
+    assert verdicts.verdicts(Examined((), (reached, good)), "medium") == {"n1": HostVerdict()}
 
 
 def test_a_change_is_told_once_and_a_new_host_only_if_it_fails():

@@ -41,9 +41,11 @@ def command(request: StatusRequest, history: str, notify: str, output_format: st
         click.echo(document.status(found), nl=False)
     else:
         guard.print_status(sys.stdout, found, asked)
-    known = conclude.concluded(found, int(time.time()))
+    now = int(time.time())
+    known = conclude.concluded(found, now)
     if history:
-        keeping.keep(history, Terminal(), concluded=known, actions=conclude.actions(found))
+        done = [*conclude.actions(found), *conclude.resumed(found, keeping.done(history), now)]
+        keeping.keep(history, Terminal(), concluded=known, actions=done)
     if notify:
         from nodetune.cli import receivers
 
