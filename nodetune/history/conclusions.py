@@ -26,7 +26,7 @@ FLEET = 0
 
 _OF_HOST = (
     "SELECT h.name, c.id, c.source, c.fault, c.about, c.place, c.part, c.since, c.edition, c.unproven, c.state, c.severity,"
-    " c.statement, c.content FROM conclusion c LEFT JOIN host h ON h.id = c.host WHERE c.gone IS NULL"
+    " c.mark, c.content FROM conclusion c LEFT JOIN host h ON h.id = c.host WHERE c.gone IS NULL"
 )
 _WHERE = " AND c.host IN (?)", " AND c.id IN (SELECT conclusion FROM conclusion_host WHERE host IN (?))"
 
@@ -43,12 +43,12 @@ def keep(db: Database, found: Examined) -> Settled:
     known = [_open(row) for row in rows if row.id not in same]
     done = settle(known, found, _last(db, ids), _exchanged(db, ids, known), _missing(db, ids, known))
     db.add(
-        "conclusion (host, source, fault, about, place, part, since, edition, state, severity, statement, content)",
+        "conclusion (host, source, fault, about, place, part, since, edition, state, severity, mark, content)",
         [_row(each, ids) for each in done.new],
     )
     _add_others(db, done.new, ids)
     db.many(
-        "UPDATE conclusion SET place = ?, part = ?, edition = ?, unproven = ?, state = ?, severity = ?, statement = ?,"
+        "UPDATE conclusion SET place = ?, part = ?, edition = ?, unproven = ?, state = ?, severity = ?, mark = ?,"
         " content = ? WHERE id = ?",
         [
             (
@@ -57,7 +57,7 @@ def keep(db: Database, found: Examined) -> Settled:
                 each.unproven,
                 each.conclusion.state,
                 each.conclusion.severity,
-                each.conclusion.statement,
+                _mark(each.conclusion),
                 _content(each.conclusion),
                 each.id,
             )
@@ -195,7 +195,7 @@ class _Row(NamedTuple):
     unproven: int
     state: str
     severity: str
-    statement: str
+    mark: str
     content: str
 
 
@@ -224,7 +224,7 @@ def _unchanged(
         row = known.get((each.hosts[0], each.source, each.fault, each.about, place)) if len(each.hosts) == 1 else None
         if (
             row is not None
-            and row.statement == each.statement
+            and row.mark == _mark(each)
             and (row.state, row.severity, row.unproven) == (each.state, each.severity, 0)
             and row.edition == editions.get(each.source)
             and part in ("", row.part)
@@ -248,11 +248,16 @@ def _row(each: Open, ids: Mapping[str, int]) -> Row:
     about = each.conclusion
     host = ids[about.hosts[0]] if about.hosts else FLEET
     named = (host, about.source, about.fault, about.about, *_place(about))
-    return (*named, each.since, each.edition, about.state, about.severity, about.statement, _content(about))
+    return (*named, each.since, each.edition, about.state, about.severity, _mark(about), _content(about))
 
 
 def _place(each: Conclusion) -> tuple[str, str]:
     return (each.device.place, each.device.part) if each.device else ("", "")
+
+
+def _mark(each: Conclusion) -> str:
+    """Return the text by which a change of a conclusion is seen."""
+    return f"{each.statement}\n{each.who}\n{each.explained_by}\n{each.reason}"
 
 
 def _content(each: Conclusion) -> str:

@@ -43,7 +43,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             "CREATE TABLE conclusion (id {number}, host INTEGER NOT NULL, source TEXT NOT NULL, fault TEXT NOT NULL,"
             " about TEXT NOT NULL, place TEXT NOT NULL, part TEXT NOT NULL, since BIGINT NOT NULL, gone BIGINT,"
             " why TEXT NOT NULL DEFAULT '', unproven BIGINT NOT NULL DEFAULT 0, edition TEXT NOT NULL, state TEXT NOT NULL,"
-            " severity TEXT NOT NULL, statement TEXT NOT NULL, content TEXT NOT NULL)"
+            " severity TEXT NOT NULL, mark TEXT NOT NULL, content TEXT NOT NULL)"
         ),
         "CREATE INDEX conclusion_open ON conclusion (host) WHERE gone IS NULL",
         "CREATE INDEX conclusion_of_host ON conclusion (host, since)",
@@ -58,7 +58,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             " who TEXT NOT NULL, run TEXT NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (host, at, kind, device)) {own_index}"
         ),
         (
-            "INSERT INTO conclusion (host, source, fault, about, place, part, since, gone, edition, state, severity, statement, content)"
+            "INSERT INTO conclusion (host, source, fault, about, place, part, since, gone, edition, state, severity, mark, content)"
             " SELECT host, 'audit', finding, '', subject, '', since, gone, '', 'open', 'info', '', '' FROM verdict"
         ),
     ),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from nodetune import __version__
 from nodetune.api import faults
 from nodetune.api.conclusion import CERTAIN, UNKNOWN, Action, Conclusion, Examination, Examined, Judged, Next, unreached
-from nodetune.guard.deploy.status import Guard, Status
+from nodetune.guard.deploy.status import NOT_IN_INVENTORY, Guard, Status
 
 SOURCE = "guard"
 HELD, INCONCLUSIVE = "node-held-by-guard", "guard-inconclusive"
@@ -17,6 +17,8 @@ def concluded(nodes: Iterable[Status], now: int) -> Examined:
     """Return what the guards of nodes conclude, each at the time of its last run. `now`: Unix time."""
     found = Examined()
     for node in nodes:
+        if node.problem == NOT_IN_INVENTORY:  # nobody tried to reach it
+            continue
         state, _, message = node.problem.partition(": ")
         found = found + unreached([(node.name, state if node.guard is None else "ok", message, now)], __version__)
         if node.guard and node.guard.last_run:

@@ -14,6 +14,7 @@ from nodetune.guard.deploy.request import StatusRequest
 from nodetune.guard.node import drain
 from nodetune.guard.node.scontrol import SlurmNode
 
+NOT_IN_INVENTORY = "not in the inventory"
 TOLD = ("nodetune", "profile", "mode", "act")
 
 
@@ -61,7 +62,7 @@ def of(node: SlurmNode, result: HostResult | None) -> Status:
     reason = text.plain(node.reason, 200) if node.out_of_service else ""
     status = Status(node.name, node.state, node.out_of_service, reason, since=int(node.since or 0))
     if result is None:
-        return replace(status, problem="not in the inventory")
+        return replace(status, problem=NOT_IN_INVENTORY)
     if result.facts is None:
         return replace(status, problem=f"{result.state}: {text.plain(result.message)}")
     return replace(status, guard=_guard(node, result.facts))

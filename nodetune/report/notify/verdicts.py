@@ -48,7 +48,7 @@ def verdicts(found: Examined, fail_on: str) -> dict[str, HostVerdict]:
     for each in found.conclusions:
         for host in each.hosts:
             of_hosts.setdefault(host, []).append(each)
-    return {host: _verdict(every, counted) for host, every in of_hosts.items()}
+    return {host: _verdict(every, counted) for host, every in sorted(of_hosts.items())}
 
 
 def _verdict(every: Iterable[Conclusion], counted: tuple[str, ...]) -> HostVerdict:

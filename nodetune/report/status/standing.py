@@ -23,8 +23,8 @@ DAY = 86400
 HOST_STATES = NEVER, STALE, UNKNOWN, FRESH = ("never", "stale", "unknown", "examined")
 """never: nobody examined it. stale: not for a while. unknown: some faults could not be judged. examined: all of them were."""
 
-NO_EXAMINATION = ("reach", "trend", "episodes")
-"""Sources that examine no host: one only reaches it, the others judge the history."""
+NO_EXAMINATION = ("reach", "trend", "episodes", "watch", "late-ranks", "ras")
+"""Sources that examine no host: they reach it, or judge the history or a job."""
 
 Seen = tuple[str, str, int, Mapping[str, str]]
 """Source, host, time of the last examination, fault → why it could not be judged."""

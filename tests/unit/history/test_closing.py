@@ -126,6 +126,16 @@ def test_since_is_the_first_time_and_the_text_is_the_last(history):
     assert history.open(["n1"])[0].unproven == 0
 
 
+@pytest.mark.parametrize(
+    "change", [{"who": "apply"}, {"explained_by": "worse"}, {"reason": "until May", "state": WAIVED}]
+)
+def test_who_acts_and_what_explains_it_are_those_of_now(history, change):
+    history.conclude(concluded("audit"))
+    history.conclude(concluded("audit", T + 900, **change))
+    (known,) = history.open()
+    assert {name: getattr(known.conclusion, name) for name in change} == change
+
+
 def test_a_history_closes_as_a_fold_does(history):
     steps = [
         concluded("audit"),
