@@ -37,9 +37,6 @@ CERTAIN, MEASURED, SUSPECTED = SURE = ("certain", "measured", "suspected")
 REPAIR, APPLY, HAND, USER = WHO = ("repair", "apply", "hand", "user")
 """The one who acts: an admin before jobs run, nodetune apply, an admin when convenient, or the owner of the job."""
 
-ACTIONS = ("drained", "resumed", "applied", "rolled back", "repaired", "rebooted", "readmitted")
-"""Kinds of actions."""
-
 
 @dataclass(frozen=True)
 class Next:
@@ -177,7 +174,10 @@ class Examination:
 
 @dataclass(frozen=True)
 class Action:
-    """Something that was done to a host or a device: `by` names the user or the program, `run` the run, `reason` why."""
+    """Something that was done to a host or a device.
+
+    `kind`: drained, resumed, applied, rolled back, repaired, rebooted or readmitted. `by` names the user or the program, `run` the run, `reason` why.
+    """
 
     kind: str
     host: str
@@ -204,6 +204,15 @@ class Examined:
             tuple(each for each in self.conclusions if host in each.hosts),
             tuple(each for each in self.examinations if each.host == host),
         )
+
+
+def joined(every: Iterable[Examined]) -> Examined:
+    """Return the conclusions and examinations of several sets, such as one a host, as one set."""
+    sets = list(every)
+    return Examined(
+        tuple([one for each in sets for one in each.conclusions]),
+        tuple([one for each in sets for one in each.examinations]),
+    )
 
 
 def is_older(edition: str, than: str) -> bool:

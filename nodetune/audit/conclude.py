@@ -23,6 +23,7 @@ from nodetune.api.conclusion import (
     Group,
     Judged,
     Next,
+    joined,
     unreached,
 )
 from nodetune.api.device import Device
@@ -36,12 +37,7 @@ STATES = {"fail": OPEN, "waived": WAIVED, "unknown": UNKNOWN}
 
 def concluded(results: Iterable[HostResult], now: int = 0) -> Examined:
     """Return what an audit concludes. `now`: Unix time for hosts without facts, or whose facts have none."""
-    concluded: list[Conclusion] = []
-    looked: list[Examination] = []
-    for found in by_host(results, now):
-        concluded += found.conclusions
-        looked += found.examinations
-    return Examined(tuple(concluded), tuple(looked))
+    return joined(by_host(results, now))
 
 
 def by_host(results: Iterable[HostResult], now: int = 0) -> Iterator[Examined]:

@@ -16,6 +16,7 @@ from nodetune.api.conclusion import (
     Examined,
     Judged,
     Next,
+    joined,
     unreached,
 )
 from nodetune.api.device import Device
@@ -32,10 +33,7 @@ BELOW, WRONG, NO_FIGURE, THROTTLED = "figure-below-target", "data-wrong", "measu
 
 def concluded(verifications: Iterable[HostVerification], now: int) -> Examined:
     """Return what a verify concludes. `now`: Unix time of its end."""
-    found = Examined()
-    for each in verifications:
-        found = found + _of_host(each, now)
-    return found
+    return joined(_of_host(each, now) for each in verifications)
 
 
 def _of_host(measured: HostVerification, now: int) -> Examined:

@@ -6,7 +6,18 @@ from collections.abc import Iterable
 
 from nodetune import __version__
 from nodetune.api import faults
-from nodetune.api.conclusion import CERTAIN, UNKNOWN, Action, Conclusion, Examination, Examined, Judged, Next, unreached
+from nodetune.api.conclusion import (
+    CERTAIN,
+    UNKNOWN,
+    Action,
+    Conclusion,
+    Examination,
+    Examined,
+    Judged,
+    Next,
+    joined,
+    unreached,
+)
 from nodetune.guard.deploy.status import NOT_IN_INVENTORY, Guard, Status
 
 SOURCE = "guard"
@@ -15,15 +26,15 @@ HELD, INCONCLUSIVE = "node-held-by-guard", "guard-inconclusive"
 
 def concluded(nodes: Iterable[Status], now: int) -> Examined:
     """Return what the guards of nodes conclude, each at the time of its last run. `now`: Unix time."""
-    found = Examined()
-    for node in nodes:
-        if node.problem == NOT_IN_INVENTORY:  # nobody tried to reach it
-            continue
-        state, _, message = node.problem.partition(": ")
-        found = found + unreached([(node.name, state if node.guard is None else "ok", message, now)], __version__)
-        if node.guard and node.guard.last_run:
-            found = found + _of_node(node, node.guard)
-    return found
+    return joined(
+        _of_status(node, now) for node in nodes if node.problem != NOT_IN_INVENTORY
+    )  # nobody tried to reach those
+
+
+def _of_status(node: Status, now: int) -> Examined:
+    state, _, message = node.problem.partition(": ")
+    reached = unreached([(node.name, state if node.guard is None else "ok", message, now)], __version__)
+    return reached + _of_node(node, node.guard) if node.guard and node.guard.last_run else reached
 
 
 def _of_node(node: Status, guard: Guard) -> Examined:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from nodetune import __version__
 from nodetune.api import faults
-from nodetune.api.conclusion import MEASURED, USER, Conclusion, Examination, Examined, Judged, Next, unreached
+from nodetune.api.conclusion import MEASURED, USER, Conclusion, Examination, Examined, Judged, Next, joined, unreached
 from nodetune.api.device import Device
 from nodetune.foundation import text
 from nodetune.jobs.watch.model import (
@@ -48,15 +48,16 @@ OF_JOBS = tuple(each.id for each in faults.of_source(SOURCE) if each.who == USER
 
 def concluded(watched: Iterable[WatchedHost], taken: Mapping[str, float | None], now: int) -> Examined:
     """Return what a watch concludes. `taken`: host → Unix time of its watch (without one: `now`)."""
-    examined = Examined()
-    for host in watched:
-        at = int(taken.get(host.host) or now)
-        examined = examined + unreached([(host.host, host.state, host.message, at)], __version__)
-        if host.state == "ok":
-            conclusions = tuple(conclusion for gpu in host.gpus for conclusion in _conclusions(host, gpu, at))
-            examination = Examination(SOURCE, host.host, at, __version__, tuple(_judged(host)), dict(_unjudged(host)))
-            examined = examined + Examined(conclusions, (examination,))
-    return examined
+    return joined(_of_host(host, int(taken.get(host.host) or now)) for host in watched)
+
+
+def _of_host(host: WatchedHost, at: int) -> Examined:
+    reached = unreached([(host.host, host.state, host.message, at)], __version__)
+    if host.state != "ok":
+        return reached
+    conclusions = tuple(conclusion for gpu in host.gpus for conclusion in _conclusions(host, gpu, at))
+    examination = Examination(SOURCE, host.host, at, __version__, tuple(_judged(host)), dict(_unjudged(host)))
+    return reached + Examined(conclusions, (examination,))
 
 
 def _conclusions(host: WatchedHost, gpu: WatchedGpu, at: int) -> Iterator[Conclusion]:
