@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
 from nodetune import __version__
-from nodetune.foundation import nodeset, text
+from nodetune.foundation import nodeset, paths, text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 
 Verb = Literal["audit", "checks", "explain", "history", "plan", "status"]
@@ -134,7 +133,7 @@ def _output(words: Sequence[str], own: Mapping[str, str], folder: str | None) ->
     """Run a command of nodetune without settings and without a terminal. Raise ToolError with its message."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("NODETUNE_")}
     done = subprocess.run(
-        [sys.executable, "-m", "nodetune", *words],
+        [*paths.start(), *words],
         check=False,
         capture_output=True,
         text=True,

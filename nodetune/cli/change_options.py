@@ -11,10 +11,20 @@ import click
 from nodetune.cli import settings
 from nodetune.cli.requests import FOLDER, of, stack
 
+
+
+def _inside(_context: click.Context, _parameter: click.Parameter, folder: Path | None) -> Path | None:
+    """Return the folder of run records. Raise SettingsError where a project's file names one outside its folder."""
+    if folder:
+        settings.keep_inside("runs_folder", str(folder))
+    return folder
+
+
 runs_folder = click.option(
     "--runs",
     "runs_folder",
     cls=settings.Setting,
+    callback=_inside,
     help="Folder of run records. Default: ~/.local/state/nodetune/runs.",
     **FOLDER,
 )

@@ -251,6 +251,8 @@ FOR_HOSTS = (*FOR_SSH["slurm"], "vault_id", "vault_password_file", "ask_vault_pa
 def _check_cluster(typed: HostOptions) -> None:
     context = click.get_current_context(silent=True)
     if typed.transport == "kubernetes" or context is None:
+        if typed.image:
+            settings.refuse_folder("image", "which image runs on nodes")
         return
     for name in CLUSTER:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:

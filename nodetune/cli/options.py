@@ -46,6 +46,9 @@ ENDINGS = {
 }
 """The format that a file's name asks for, where --format does not say another."""
 
+SQLITE_FILES = ("", "-wal", "-shm", "-journal")
+"""The endings of a database's name that SQLite writes to."""
+
 PLAIN = (".log", ".out")
 """Endings that ask for no format."""
 
@@ -61,9 +64,11 @@ class _Place(settings.Setting):
 
 
 def _remembered(_context: click.Context, _parameter: click.Parameter, place: str) -> str:
-    """Return the history. Raise SettingsError where a folder names a database."""
+    """Return the history. Raise SettingsError where a folder names a database, or a file outside it."""
     if "://" in place:
-        settings.refuse_folder("history", "facts")
+        settings.refuse_folder("history", "where facts go")
+    elif place:
+        settings.keep_inside("history", place, SQLITE_FILES)
     return place
 
 

@@ -25,7 +25,7 @@ def checked(context: click.Context, parameter: settings.Setting, url: str) -> st
         if settings.is_implicit(context, str(parameter.name)):
             raise settings.SettingsError(f"{settings.origin(context, parameter)}: {problem}") from None
         raise
-    settings.refuse_folder("notify", "notices")
+    settings.refuse_folder("notify", "where notices go")
     return url
 
 

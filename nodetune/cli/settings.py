@@ -22,6 +22,9 @@ VARIABLE = "NODETUNE_CONFIG"
 """Names a file to read instead of those; empty: none."""
 
 LARGEST = 1 << 20
+MAX_BITS = 64
+"""Of a number: Python does not even print one of thousands of digits, which TOML can have in hexadecimal."""
+
 NEAR = 0.8
 _STORED = "nodetune.settings"
 
@@ -113,10 +116,21 @@ def named_by_project(name: str) -> str:
 
 
 def refuse_folder(name: str, what: str) -> None:
-    """Raise SettingsError where the current folder's file, perhaps of another author, says where notices or facts go."""
+    """Raise SettingsError where the current folder's file, perhaps of another author, decides this."""
     if where := named_by_project(name):
-        own = f"~/.config/nodetune/nodetune.toml or NODETUNE_{name.upper()}"
-        raise SettingsError(f"{where}: {name}: a folder does not decide where {what} go: move it to {own}")
+        key = name.removesuffix("_folder")  # of --runs
+        own = f"~/.config/nodetune/nodetune.toml or NODETUNE_{key.upper()}"
+        raise SettingsError(f"{where}: {key}: a folder does not decide {what}: move it to {own}")
+
+
+def keep_inside(name: str, place: str, endings: Sequence[str] = ("",)) -> None:
+    """Raise SettingsError where that file names a place to write to that is not below its folder. A link counts as its target.
+
+    `endings` are those of the names of files that are written with it.
+    """
+    here, there = os.path.realpath(os.curdir), os.path.expanduser(place)  # noqa: PTH111  (Path.expanduser raises)
+    if any(os.path.commonpath((here, os.path.realpath(there + ending))) != here for ending in endings):
+        refuse_folder(name, "what is written outside it")
 
 
 def announce() -> None:
@@ -279,8 +293,8 @@ def _single(known: Setting, path: Path, value: Any, where: str) -> Any:
     if (
         not isinstance(value, wanted)
         or (isinstance(value, bool) and wanted is not bool)
-        or not str(value)
-        or "\0" in str(value)
+        or (isinstance(value, int) and value.bit_length() > MAX_BITS)
+        or (isinstance(value, str) and (not value or "\0" in value))
     ):
         raise SettingsError(f"{where}: {known.key}: write {like}")
     return _located(known, path, value) if isinstance(value, str) else value

@@ -12,6 +12,9 @@ from nodetune.foundation import UserError
 
 PACKAGE = Path(__file__).parents[1]
 NAME = "nodetune"
+START = "import sys; sys.path = [sys.argv.pop(1), *filter(None, sys.path)]; import {0}; del sys.path[0]; from {1} import main; main()"
+"""A program for `python -c` that imports nothing of the current folder, as `python -m` would. Python 3.10 has no -P."""
+
 LACKING = "is not installed here (the zipapp has neither Ansible nor paramiko)"
 
 
@@ -26,6 +29,11 @@ def shared(name: str) -> Path:
 def bundled(name: str) -> Path:
     """Return a file or folder inside the package (profiles, machines, schemas)."""
     return PACKAGE / name
+
+
+def start(module: str = "nodetune.cli.main") -> list[str]:
+    """Return the command that runs `main` of a module in this Python; nodetune is this copy of it."""
+    return [sys.executable, "-c", START.format(module.partition(".")[0], module), str(PACKAGE.parent)]
 
 
 def source_of(module: str, package: str) -> str:

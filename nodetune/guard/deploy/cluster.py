@@ -23,7 +23,7 @@ class ClusterError(UserError):
 
 def here() -> Slurm:
     """Return Slurm by this machine's own scontrol. Raise ClusterError."""
-    tool = shutil.which("scontrol", path=f"{os.environ.get('PATH', '')}:/usr/bin:/usr/local/bin:/opt/slurm/bin")
+    tool = shutil.which("scontrol", path=f"{os.environ.get('PATH') or '/bin'}:/usr/bin:/usr/local/bin:/opt/slurm/bin")
     if tool is None:
         raise ClusterError("scontrol not found: run this on a machine of the cluster with Slurm's commands")
     return Slurm(tool)

@@ -104,7 +104,7 @@ class Workspace:
         supervisor = Path(__file__).with_name("supervisor.py")
         own = [sys.executable, "-I", str(supervisor), str(self.folder), str(os.getpid())]
         playbook = Path(sys.executable).with_name("ansible-playbook")
-        start = [str(playbook)] if playbook.exists() else [sys.executable, "-m", "ansible", "playbook"]
+        start = [str(playbook)] if playbook.exists() else [*paths.start("ansible.__main__"), "playbook"]
         return [*own, *start, *ansible[1:]]
 
     def stop(self) -> None:

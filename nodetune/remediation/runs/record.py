@@ -52,7 +52,7 @@ def place(root: Path | None = None) -> Path:
     """Return the folder of all runs: --runs, NODETUNE_RUNS, or the user's state folder."""
     told = root or os.environ.get("NODETUNE_RUNS")
     if told:
-        return Path(told).expanduser().absolute()
+        return Path(os.path.expanduser(told)).absolute()  # noqa: PTH111  (Path.expanduser raises)
     state = os.environ.get("XDG_STATE_HOME") or ""
     home = Path(state) if state.startswith("/") else Path.home() / ".local" / "state"
     return home / "nodetune" / "runs"

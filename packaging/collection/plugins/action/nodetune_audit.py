@@ -47,7 +47,7 @@ class ActionModule(ActionBase):
 
 def _judged(document, asked):
     """Return the exit code of an audit of these facts, and its result about the host."""
-    places = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
+    places = os.pathsep.join(filter(None, [os.path.dirname(sys.executable), os.environ.get("PATH")]))
     program = shutil.which("nodetune", path=places)
     if not program:
         raise AnsibleActionFail(MISSING)
