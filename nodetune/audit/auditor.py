@@ -109,7 +109,7 @@ class Auditor:
             profile_reason=reason,
             seconds=seconds,
             off=chosen.off,
-            at=_collected(facts),
+            at=text.sound_time(facts.about.get("time")),
         )
 
     def audit(self, probed: HostResult) -> HostResult:
@@ -132,12 +132,6 @@ def _named(findings: Iterable[Finding], facts: HostFacts) -> tuple[Device, ...]:
     from nodetune.audit import devices  # most hosts have no finding about a device
 
     return devices.named(about, facts)
-
-
-def _collected(facts: HostFacts) -> int:
-    """Return the time of facts; 0 if they do not say a sound one."""
-    at = facts.about.get("time")
-    return int(at) if isinstance(at, int | float) and not isinstance(at, bool) and 0 < at < 1 << 40 else 0
 
 
 def _machine(facts: HostFacts) -> str:

@@ -12,7 +12,6 @@ from nodetune.cli import settings
 from nodetune.cli.requests import FOLDER, of, stack
 
 
-
 def _inside(_context: click.Context, _parameter: click.Parameter, folder: Path | None) -> Path | None:
     """Return the folder of run records. Raise SettingsError where a project's file names one outside its folder."""
     if folder:

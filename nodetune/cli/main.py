@@ -6,6 +6,7 @@ import errno
 import gc
 import io
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -126,5 +127,6 @@ def _prepare_output() -> None:
 
 
 def _say(message: str, code: int) -> int:
-    click.echo(f"nodetune: {paths.as_typed(' '.join(message.split()))}", err=True)
+    line = re.sub(r"(\S{80})\S{1000,}", r"\1…", " ".join(message.split()))
+    click.echo(f"nodetune: {paths.as_typed(line)}", err=True)
     return code

@@ -252,8 +252,10 @@ def _table(path: Path, content: str) -> dict[str, Any]:
         import tomli as tomllib
     try:
         data = tomllib.loads(content)
-    except (ValueError, RecursionError) as problem:  # a number of 5,000 digits is no error of TOML
+    except RecursionError as problem:
         raise SettingsError(f"{shown(path)}: not TOML: {text.plain(problem)}") from None
+    except ValueError as problem:
+        raise SettingsError(f"{shown(path)}: not TOML: {text.unread(problem)}") from None
     if path.name != PROJECT_FILE:
         return data
     found = data.get("tool", {}).get("nodetune", {}) if isinstance(data.get("tool"), dict) else {}

@@ -117,7 +117,7 @@ def _known(name: str, data: Any) -> Fact:
     except FactsError:
         raise
     except (ValueError, RecursionError) as problem:
-        raise FactsError(f"the fact {name!r} is not valid JSON: {plain_text.plain(problem, 120)}") from None
+        raise FactsError(f"the fact {name!r} is not valid JSON: {plain_text.unread(problem)}") from None
 
 
 def is_wanted(name: str, asked: Asked) -> bool:
@@ -256,7 +256,7 @@ def _no_json(given: bytes | str, problem: ValueError, where: str) -> FactsError:
             return FactsError(f"{where}: not JSON: cut off in line {problem.lineno}: collect the facts again")
         place = f"line {problem.lineno}, column {problem.colno}"
         return ForeignError(f"{where}: not JSON: {place}: {plain_text.plain(problem.msg, 80)}")
-    return FactsError(f"{where}: not JSON: {plain_text.plain(problem, 120)}")
+    return FactsError(f"{where}: not JSON: {plain_text.unread(problem)}")
 
 
 def _finite(text: str) -> float:

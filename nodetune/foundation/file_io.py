@@ -82,9 +82,15 @@ def _opened(path: str, flags: int) -> int:
 
 
 def check(path: Path) -> None:
-    """Check early that the file can be written. Raise OSError about its folder."""
+    """Check early that the file can be written. Raise OSError about it or its folder."""
     if path.exists() and not path.is_file():
         return  # a device or a pipe
+    if path.is_file() and not path.is_symlink() and path.stat().st_nlink > 1:
+        raise OSError(
+            errno.EMLINK,
+            "it has other names (hard links), which would keep the old content: remove it first",
+            str(path),
+        )
     folder = path.parent
     if not folder.is_dir():
         raise FileNotFoundError(2, "the folder does not exist", str(folder))

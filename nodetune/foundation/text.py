@@ -181,6 +181,21 @@ def count(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
+def sound_time(at: Any) -> int:
+    """Return a Unix time in whole seconds; 0 for what no clock says: no number, before 1970 or after 2242."""
+    return int(at) if isinstance(at, int | float) and not isinstance(at, bool) and 0 < at < 1 << 33 else 0
+
+
 def day(at: float) -> str:
     """Return the day of a Unix time, in UTC."""
     return time.strftime("%Y-%m-%d", time.gmtime(at))
+
+
+def whole(given: str) -> int | None:
+    """Read a whole number of at most 18 digits; None for any other text."""
+    return int(given) if re.fullmatch("-?[0-9]{1,18}", given) else None
+
+
+def unread(problem: Exception) -> str:
+    """Return why a number, or a document with numbers, cannot be read."""
+    return "a number has too many digits" if "set_int_max_str_digits" in str(problem) else plain(problem, 120)

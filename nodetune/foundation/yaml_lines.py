@@ -150,11 +150,16 @@ def _convert(loader: yaml.SafeLoader, node: yaml.Node, path: tuple[Any, ...], fo
 def _scalar(loader: yaml.SafeLoader, node: yaml.Node, found: LocatedYaml) -> Any:
     """Convert a scalar. Collect an error for an invalid date or number."""
     try:
-        return loader.construct_object(node)
+        read = loader.construct_object(node)
+        if isinstance(read, int):
+            str(read)  # hexadecimal digits are read without a limit
     except ValueError as problem:
         kind = node.tag.rpartition(":")[2].replace("timestamp", "date")
         line = node.start_mark.line + 1
-        wrong = FileError(f"{found.file} line {line}: {str(node.value)[:40]!r} is not a valid {kind}: {problem}")
+        wrong = FileError(
+            f"{found.file} line {line}: {str(node.value)[:40]!r} is not a valid {kind}: {plain_text.unread(problem)}"
+        )
         wrong.line = line
         found.problems.append(wrong)
         return datetime.date.max  # what comes after it is read too
+    return read

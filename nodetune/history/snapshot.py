@@ -11,6 +11,7 @@ from operator import is_not
 from typing import NamedTuple
 
 from nodetune.api.model import Fact, HostFacts
+from nodetune.foundation import text
 from nodetune.history.structure import FORMS, FactSettings, Form, Sorted, Structures
 
 KIND = ("cpu.model", "gpu.names")
@@ -84,8 +85,8 @@ class Sorter:
 
     def look(self, facts: HostFacts) -> Snapshot | None:
         """Return the look at a host; None for facts without a time of collection."""
-        at = facts.about.get("time")
-        if isinstance(at, bool) or not isinstance(at, int | float) or not 0 < at < 1 << 40:
+        at = text.sound_time(facts.about.get("time"))
+        if not at:
             return None
         kind = self._kind(facts.facts)
         own: dict[int, FactSettings | None] = {}
@@ -101,7 +102,7 @@ class Sorter:
             is_alike = is_alike and (made.forms == usual.forms or _same_parts(made, usual))
         look = Snapshot(
             facts.host,
-            int(at),
+            at,
             kind.common,
             own,
             b"".join(prints),

@@ -10,7 +10,7 @@ from pathlib import Path
 from nodetune.foundation import UserError, nodeset, text
 
 _PART = re.compile(r"(?:[^,\[\]]|\[[^\]]*\]?|\])+")
-_SUBSCRIPT = re.compile(r"(.+)\[(?:(-?\d+)|(\d+):(\d*))\]")
+_SUBSCRIPT = re.compile(r"(.+)\[(?:(-?\d{1,18})|(\d{1,18}):(\d{0,18}))\]")
 
 
 class InventoryError(UserError):

@@ -41,7 +41,11 @@ def _text(path: str) -> str:
 
 
 def _when(seconds: str) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(int(seconds))) if seconds.isdigit() else seconds
+    return (
+        time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(int(seconds)))
+        if seconds.isdigit() and len(seconds) < 12
+        else seconds
+    )
 
 
 def _failures(folder: str) -> list[str]:

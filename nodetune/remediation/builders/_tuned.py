@@ -211,7 +211,7 @@ def _contested(profile: Mapping[str, Any], plugin: str, is_meant: Any, value: st
 def _differs(theirs: str, value: str) -> bool:
     """Return whether tuned would change the value to theirs; `>5` is at least 5."""
     text = theirs.strip("\"'")
-    bound = re.fullmatch(r"([<>])\s*(\d+)", text)
+    bound = re.fullmatch(r"([<>])\s*(\d{1,18})", text)
     if bound and value.isdigit():
         return int(value) < int(bound[2]) if bound[1] == ">" else int(value) > int(bound[2])
     return text.split() != value.split()

@@ -218,7 +218,7 @@ def _more(answer: Mapping[str, Any]) -> str:
 
 
 def _wait(header: str | None) -> float:
-    seconds = float(header) if header and header.isdigit() else 1.0
+    seconds = float(plain_text.whole(header or "") or 1)
     return min(seconds, MAX_WAIT) * random.uniform(0.8, 1.2)  # noqa: S311  (so that many do not come back together)
 
 

@@ -11,6 +11,8 @@ import ssl
 import struct
 from collections.abc import Iterator
 
+from nodetune.foundation import text as plain_text
+
 STDIN, STDOUT, STDERR, STATUS = 0, 1, 2, 3
 PROTOCOL = "v5.channel.k8s.io"
 """The first one in which standard input can be closed. API servers have it from 1.30 on."""
@@ -76,8 +78,8 @@ class Channels:
 
     def _refusal(self, head: str) -> str:
         """Return the text of an answer that says no."""
-        length = _header(head, "Content-Length")
-        size = min(int(length), MAX_HEADER_BYTES) if length.isdigit() else MAX_HEADER_BYTES
+        length = plain_text.whole(_header(head, "Content-Length"))
+        size = MAX_HEADER_BYTES if length is None else min(length, MAX_HEADER_BYTES)
         try:
             while len(self._buffer) < size and not self._buffer.endswith(b"\r\n0\r\n\r\n"):
                 self._more(MAX_HEADER_BYTES + CHUNK)

@@ -166,7 +166,7 @@ def _settings(text: str, host: str) -> Settings:
         told[keyword.lower()] = (*told.get(keyword.lower(), ()), value)
     port = told.get("port", ("22",))[0]
     return Settings(
-        host, told.get("hostname", (host,))[0], int(port) if port.isdigit() else 22, told.get("user", ("",))[0], told
+        host, told.get("hostname", (host,))[0], plain_text.whole(port) or 22, told.get("user", ("",))[0], told
     )
 
 
@@ -245,5 +245,5 @@ def _by_paramiko(target: Target, host: str) -> Settings:
     if target.key_file:
         told["identityfile"] = (target.key_file,)
     name = told.get("hostname", (host,))[0]
-    port = target.port or int(told.get("port", ("22",))[0])
+    port = target.port or plain_text.whole(told.get("port", ("22",))[0]) or 22
     return Settings(host, name, port, target.user or told.get("user", (getpass.getuser(),))[0], told)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import paramiko
 
+from nodetune.foundation import text as plain_text
 from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote.login.deadline import Deadline
 from nodetune.remote.login.ssh_config import config_files
@@ -57,4 +58,4 @@ def as_target(spec: str, behind: Target) -> Target:
     name = (host if colon else place).strip("[]")
     files = config_files(behind.ssh_args)
     given = () if files == config_files(()) else ("-F", files[0] if files else "none")
-    return Target(name, port=int(port) if port.isdigit() else None, user=login or None, ssh_args=given)
+    return Target(name, port=plain_text.whole(port), user=login or None, ssh_args=given)

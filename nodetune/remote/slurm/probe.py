@@ -17,6 +17,7 @@ from collections.abc import Generator, Mapping, Sequence
 
 from nodetune.api.model import HostFacts
 from nodetune.foundation import nodeset
+from nodetune.foundation import text as plain_text
 from nodetune.hosts.connection_options import SessionOptions
 from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote import payload
@@ -221,8 +222,7 @@ class ProbeStep(srun.SrunStep):
 
     def _answer(self, number: int, session: Session, status: bytes) -> srun.Told:
         """Yield the facts of a node. Raise UnreachableError."""
-        text = status.decode("ascii", "replace")
-        code = int(text) if text.lstrip("-").isdigit() else None
+        code = plain_text.whole(status.decode("ascii", "replace"))
         if code in KILLED and not session.complete:  # a step that srun ends: Slurm, or its relay, kills the probe
             raise UnreachableError("dropped", "its probe was killed before it answered")
         found = session.answer(code)

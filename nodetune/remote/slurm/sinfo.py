@@ -101,7 +101,7 @@ def _sinfo() -> str:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isdigit() else 0
+    return plain_text.whole(text) or 0
 
 
 def not_inside(names: Iterable[str], nodes: Mapping[str, Node], inside: Sequence[str]) -> dict[str, str]:

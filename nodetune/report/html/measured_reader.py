@@ -126,8 +126,8 @@ class RecordReader:
             raise FileError(
                 f"{path}: not a verify result ({VERIFY_SCHEMA}): save one with nodetune verify --format json -o FILE"
             )
-        time = data.get("time")
-        return [_host(each, time if type(time) is int else 0) for each in data["hosts"] if isinstance(each, dict)]
+        time = plain_text.sound_time(data.get("time"))
+        return [_host(each, time) for each in data["hosts"] if isinstance(each, dict)]
 
     def _record(self, found: dict[str, Any]) -> Any:
         if "measurement" not in found or "status" not in found:

@@ -81,7 +81,7 @@ def _of_audit(data: Any) -> PreviousAudit:
         if host["state"] == "ok":
             judged = _checks(host)
             hosts[text.plain(host["name"])] = alike.setdefault(judged, judged), _checks(host, "fail")
-    return PreviousAudit(int(data["time"]), hosts)
+    return PreviousAudit(text.sound_time(data["time"]), hosts)
 
 
 def _checks(host: Mapping[str, Any], only: str = "") -> frozenset[str]:
@@ -107,4 +107,4 @@ def _of_page(data: Any) -> PreviousAudit:
             unknown = frozenset(ids[found[0]] for found in told if found[1] == 1)
             every = judged[host[4]]
             hosts[str(host[0])] = every - unknown if unknown else every, frozenset(ids[f[0]] for f in told if f[1] == 0)
-    return PreviousAudit(int(data["time"]), hosts)
+    return PreviousAudit(text.sound_time(data["time"]), hosts)

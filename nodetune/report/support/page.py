@@ -27,10 +27,8 @@ XIDS = ("xid.events", "xid.nvswitch")
 
 def page(known: Dossier) -> str:
     """Return the page: at most some 80 lines."""
-    at = known.facts.about.get("time")
-    when = (
-        time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at)) if isinstance(at, int | float) and 0 < at < 1 << 40 else ""
-    )
+    at = text.sound_time(known.facts.about.get("time"))
+    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at)) if at else ""
     lines = [f"Support bundle for {known.host}, by nodetune {__version__}", ""]
     for name, found in (
         ("read", [f"NOT READ: {known.problem}" if known.problem else when or "at an unknown time"]),
@@ -113,7 +111,7 @@ def _finding(found: Any) -> str:
 def _xids(facts: HostFacts) -> Iterator[str]:
     for name in XIDS:
         for each in _value(facts, name) or ():
-            at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(each.get("time", 0)))
+            at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(text.sound_time(each.get("time"))))
             yield f"{at} Xid {each.get('xid')} {each.get('bdf')} ({text.count(each.get('count', 1), 'time')}): {each.get('text', '')}"
 
 

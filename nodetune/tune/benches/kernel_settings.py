@@ -8,6 +8,7 @@ from typing import Any
 
 from nodetune.api.facts_view import FactAbsentError, FactUnreadError, value_of
 from nodetune.api.model import HostFacts
+from nodetune.foundation import text as plain_text
 from nodetune.onhost import sysctl
 from nodetune.tune.benches import runs
 from nodetune.tune.model import BenchError, Case, Choice, OneByOne, Parameter, Setting
@@ -83,7 +84,7 @@ def _check(path: str, text: str) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    words = [int(word) if word.isdigit() else word for word in text.split()]
+    words = [word if (number := plain_text.whole(word)) is None else number for word in text.split()]
     return words[0] if len(words) == 1 else words
 
 

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from nodetune.foundation import file_io
+from tests.support.commandline import nodetune
 
 
 def test_a_link_put_next_to_the_file_is_not_followed(tmp_path):
@@ -119,3 +120,19 @@ def test_what_the_user_named_may_be_a_pipe(tmp_path):
 def test_an_endless_file_that_the_user_named_is_refused():
     with pytest.raises(OSError, match="larger than 1 KiB"):
         file_io.read("/dev/zero", 1024)
+
+
+@pytest.mark.parametrize("words", [("audit", "-o"), ("plan", "-o")])
+def test_a_file_with_a_second_name_is_kept_and_said(tmp_path, words):
+    """A new file in place of one name would leave the other with the old content."""
+    path, other = tmp_path / "out.json", tmp_path / "other.json"
+    path.write_text("old")
+    other.hardlink_to(path)
+    done = nodetune(*words, path, "--facts", "h200-x4")
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert f"{path}: it has other names (hard links)" in line
+    assert path.samefile(other)
+    assert other.read_text() == "old"
+    other.unlink()
+    assert nodetune(*words, path, "--facts", "h200-x4").returncode in (0, 1, 3)
