@@ -44,16 +44,19 @@ def cost(told: Any) -> int:
 
 
 def fitted(told: Mapping[str, Any], main: str, limit: int, ask: str = ASK) -> dict[str, Any]:
-    """Return an answer of at most MAX_BYTES: the longest lists lose their ends. `left_out` counts what `main` lost."""
+    """Return an answer of at most MAX_BYTES, with `limit` members of a list: the longest lists lose their ends.
+
+    `left_out` counts what `main` lost.
+    """
     whole = {name: value for name, value in told.items() if isinstance(value, list)}
-    lists = {name: value[: max(0, limit)] if name == main else [*value] for name, value in whole.items()}
+    lists = {name: value[: max(0, limit)] for name, value in whole.items()}
     sizes = {name: [cost(each) + 8 for each in value] for name, value in lists.items()}
+    totals = {name: sum(each) for name, each in sizes.items()}
     room = MAX_BYTES - ROOM - cost({name: [] if name in lists else value for name, value in told.items()})
-    while (totals := {name: sum(each) for name, each in sizes.items()}) and sum(totals.values()) > room:
+    while sum(totals.values()) > room:
         longest = max(totals, key=lambda name: totals[name])
-        if not lists[longest]:
-            break
-        del lists[longest][-1:], sizes[longest][-1:]
+        totals[longest] -= sizes[longest].pop()
+        lists[longest].pop()
     lost = {name: len(value) - len(lists[name]) for name, value in whole.items() if len(value) > len(lists[name])}
     more = {"more": f"left out: {', '.join(f'{count} {name}' for name, count in lost.items())}: {ask}"} if lost else {}
     return {**told, **lists, "left_out": lost.get(main, 0), **more}

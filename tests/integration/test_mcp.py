@@ -2,9 +2,11 @@
 
 import asyncio
 import hashlib
+import json
 import os
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -74,17 +76,20 @@ def test_an_agent_gets_what_the_command_line_says(facts):
         ("status", {"host": "h200-x4", "severity": "info", "limit": 2}),
     )
     audit, findings, every, explained, found, plan, fleet, one, status = map(told, ask(facts, *calls))
-    assert {each["host"]: each["state"] for each in audit["hosts"]} == {"h100-x2": "ok", "h200-x4": "ok"}
-    clock = next(each for each in findings if each["check"] == "clock-unsynchronized")
-    assert clock["host"] == "h200-x4"
+    assert {each["hosts"]: each["state"] for each in audit["hosts"]} == {"h100-x2": "ok", "h200-x4": "ok"}
+    clock = next(each for each in findings["findings"] if each["check"] == "clock-unsynchronized")
+    assert clock["hosts"] == "h200-x4"
     assert "chrony" in clock["manual"]
-    assert {each["severity"] for each in findings} <= {"medium", "high", "critical"}
-    assert {each["host"] for each in every} == {"h100-x2", "h200-x4"}
-    assert "info" in {each["severity"] for each in every}
+    assert {each["severity"] for each in findings["findings"]} <= {"medium", "high", "critical"}
+    assert "h100-x2,h200-x4" in {each["hosts"] for each in every["findings"]}
+    assert every["judged"] == 2
+    assert "info" in {each["severity"] for each in every["findings"]}
     assert "chronyc tracking" in explained
     assert all("swap" in str(each) for each in found["checks"])
-    assert plan["schema"] == "nodetune.plan/1"
-    assert fleet["schema"] == one["schema"] == "nodetune.history/1"
+    assert {"steps", "by_hand", "unknown", "not_judged"} <= set(plan)
+    assert all(each["disruption"] and each["count"] for each in plan["steps"])
+    assert fleet["hosts"] == "h100-x2,h200-x4"
+    assert one["host"] == "h200-x4"
     assert status["summary"]["hosts"] == 1
     assert len(status["lines"]) == 2
     assert status["left_out"] > 0
@@ -106,6 +111,90 @@ def test_no_argument_makes_it_change_or_read_anything_else(facts):
     text = str([answer.content for answer in answers])
     assert "root:x:0" not in text
     assert "Traceback" not in text
+
+
+ABOUT_HOSTS = ("audit", "findings", "plan", "changes", "status")
+
+
+@pytest.mark.parametrize("host", ["nope", "gpu[1-9]", "x*", "gpus", "h200-x4,nope", "@/etc/passwd", "~.*nope"])
+def test_an_unknown_host_is_an_error_that_names_the_known_ones(facts, host):
+    calls = [(tool, {"host": host}) for tool in ABOUT_HOSTS] + [("explain", {"check": "swap-on", "host": host})]
+    for (tool, _), found in zip(calls, ask(facts, *calls), strict=True):
+        (content,) = found.content
+        assert found.is_error, tool
+        assert len(content.text.splitlines()) == 1
+        assert "no host matches" in content.text
+        assert "the 2 hosts are h100-x2,h200-x4" in content.text
+
+
+def test_some_hosts_of_many_are_named_by_a_set_or_a_pattern(facts):
+    for found in ask(facts, *(("findings", {"host": host}) for host in ("h*", "h100-x2,h200-x4", "h200*"))):
+        assert told(found)["judged"] >= 1
+
+
+WRONG = (
+    ("findings", {"severity": "awful"}, "severity: give one of info, low, medium, high, critical"),
+    ("findings", {"check": "nope"}, "no check matches nope"),
+    ("plan", {"check": "nowhere-*"}, "no check matches nowhere-*"),
+    ("explain", {"check": "swap-onn"}, "did you mean swap-on"),
+    ("explain", {}, "check is missing"),
+    ("checks", {"words": "nonsense"}, "no check of this profile matches"),
+    ("findings", {"hosts": "h200-x4"}, "no argument 'hosts': there are host, check"),
+    ("findings", {"host": "a\0b"}, "host: give a text"),
+    ("findings", {"host": "a\nb"}, "host: give a text"),
+    ("explain", {"check": "x" * 200_000}, "check: give a text of at most 200 characters"),
+    ("findings", {"host": 5}, "host: give a text"),
+    ("findings", {"host": None}, "host: give a text"),
+    ("audit", {"host": ["h200-x4"]}, "host: give a text"),
+    ("status", {"limit": "many"}, "limit: give a whole number from 1 to"),
+    ("status", {"limit": True}, "limit: give a whole number from 1 to"),
+    ("status", {"limit": -1}, "limit: give a whole number from 1 to"),
+    ("status", {"limit": 2.5}, "limit: give a whole number from 1 to"),
+    ("changes", {"limit": 10**400}, "limit: give a whole number from 1 to"),
+    ("apply\n", {}, "no tool 'apply"),
+)
+
+
+def test_a_wrong_argument_is_one_plain_line(facts):
+    for (tool, _, text), found in zip(WRONG, ask(facts, *(each[:2] for each in WRONG)), strict=True):
+        (content,) = found.content
+        assert found.is_error, tool
+        assert text in content.text
+        assert len(content.text.splitlines()) == 1
+        assert len(content.text) < 400
+        assert content.text.isprintable()
+
+
+@pytest.fixture(scope="module")
+def thousand(tmp_path_factory):
+    """1000 untuned machines, each with a value of its own, and a history of them."""
+    folder = tmp_path_factory.mktemp("thousand") / "facts"
+    folder.mkdir()
+    machine = json.loads(Path("tests/data/synthetic/hgx-h200-untuned.json").read_text("utf-8"))
+    for number in range(1, 1001):
+        host = f"gpu{number:04d}{'x' * (number % 3)}"
+        machine["host"], machine["facts"]["sysctl.vm.swappiness"] = host, {"value": str(number % 100)}
+        (folder / f"{host}.json").write_text(json.dumps(machine))
+    nodetune("audit", "--facts", folder, "--history", folder.parent / "fleet.db", "--format", "csv")
+    return folder
+
+
+def test_every_answer_about_a_thousand_untuned_hosts_is_small_and_says_what_it_leaves_out(thousand):
+    every = {"severity": "info", "limit": 1000}
+    calls = [(tool, every if tool != "changes" else {"limit": 1000}) for tool in ABOUT_HOSTS]
+    calls += [(tool, {**each, "host": "gpu0999"}) for tool, each in calls]
+    calls += [("explain", {"check": "*"}), ("checks", {"limit": 1000}), ("findings", {**every, "status": "unknown"})]
+    calls += [("explain", {"check": "swappiness-high"}), ("findings", {"host": "gpu00*"})]
+    for (tool, arguments), found in zip(calls, ask(thousand, *calls), strict=True):
+        assert not found.is_error, found.content
+        assert len(found.model_dump_json()) <= 20_000, (tool, arguments)
+        data = found.structured_content
+        if data.get("left_out"):
+            assert "left out" in data["more"]
+    found, every = (told(each) for each in ask(thousand, ("findings", {}), ("findings", {"severity": "info"})))
+    assert found["judged"] == 1000
+    assert all(each["count"] == 1000 for each in found["findings"] if each["check"] != "swappiness-high")
+    assert len(every["findings"]) + every["left_out"] > 30
 
 
 def test_a_mistake_is_told_and_the_next_call_is_answered(facts):
@@ -154,10 +243,10 @@ def test_an_agent_asks_about_allowed_hosts_and_no_others(known_hosts):
     before, tools = content(known_hosts), []
     calls = (("findings", {"host": "n1"}), ("collect", {}), ("collect", {"hosts": "127.0.0.97"}), ("audit", {}))
     findings, collected, other, audit = ask_live(known_hosts, *calls, listed=tools)
-    assert {each["host"] for each in told(findings)} == {"n1"}
+    assert {each["hosts"] for each in told(findings)["findings"]} == {"n1"}
     assert "2 fact files" in told(collected)
     assert "127.0.0" not in str(other.content)
-    assert [each["host"] for each in told(audit)["hosts"]] == ["n1", "n2"]
+    assert sum(each["count"] for each in told(audit)["hosts"]) == 2
     assert content(known_hosts) == before
     (collect,) = (tool for tool in tools if tool.name == "collect")
     assert collect.annotations.read_only_hint and collect.annotations.open_world_hint
@@ -166,7 +255,7 @@ def test_an_agent_asks_about_allowed_hosts_and_no_others(known_hosts):
 
 def test_a_limit_of_the_operator_holds_for_the_agent(known_hosts):
     (audit,) = ask_live(known_hosts, ("audit", {}), more=("-l", "n1"))
-    assert [each["host"] for each in told(audit)["hosts"]] == ["n1"]
+    assert [each["hosts"] for each in told(audit)["hosts"]] == ["n1"]
 
 
 def test_allowed_hosts_that_are_not_reached_are_named(known_hosts):
