@@ -112,11 +112,21 @@ def with_facts(
 
 def saved_with_facts(path: Path, selection: Selection, connection: ConnectionOptions) -> list[HostResult]:
     """Judge saved facts; each result holds them."""
-    selection.facts()  # a selection that names nothing must not read as a plan with nothing to do
+    known = saved_facts(path, selection, connection)
+    return judged_with_facts(known, selection)
+
+
+def saved_facts(path: Path, selection: Selection, connection: ConnectionOptions) -> list[HostResult]:
+    """Read saved facts, and announce their hosts to the site files. Raise FileError for a selection that names nothing."""
+    selection.facts()  # it must not read as a plan with nothing to do
     saved = Saved.selected(path, connection)
     auditor.expect_saved(saved, selection)
+    return [each for each in auditor.saved_facts(saved) if connection.wants(each.host)]
+
+
+def judged_with_facts(known: Sequence[HostResult], selection: Selection) -> list[HostResult]:
+    """Judge facts; each result holds them."""
     judge = auditor.Auditor(selection)
-    known = [each for each in auditor.saved_facts(saved) if connection.wants(each.host)]
     return [_with_facts(judge.judged(each)[0], each) for each in known]
 
 

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from nodetune.api.model import SEVERITIES, Finding, HostResult, at_least, fix_of
 from nodetune.audit import run
 from nodetune.audit.request import AuditRequest
 from nodetune.audit.selection import Selection
 from nodetune.audit.summary import summarise
-from nodetune.cli import main as command_line
 from nodetune.cli.options import SelectionOptions
-from nodetune.foundation import UserError, by_key, nodeset, text
+from nodetune.foundation import UserError, by_key, nodeset, parallel, text
 from nodetune.foundation.stage_output import Silent
 from nodetune.hosts import patterns
 from nodetune.hosts.connection_options import ConnectionOptions
+
+if TYPE_CHECKING:
+    from nodetune.remediation.plan import HostPlan
 
 MAX_BYTES, ROOM, MAX_SET, MAX_VALUES, MAX_STEPS = 20_000, 400, 400, 3, 1200
 """Of an answer: its size, and room in it for what is around it; characters of a node set, values of a finding, characters of steps."""
@@ -88,31 +88,57 @@ def of_hosts(hosts: Sequence[str]) -> dict[str, Any]:
     return {"hosts": text.plain(nodeset.fold(hosts), MAX_SET), "count": len(hosts)}
 
 
-class _Facts:
-    """Saved facts, judged: of the hosts that are asked about, compared with all others."""
+@dataclass(frozen=True)
+class Asked:
+    """A question about saved facts: `tool` is one of TOOLS, `host`, `check` and `severity` say about what (empty: all)."""
 
-    def __init__(self, facts: str, site: Sequence[str], host: str = "", check: str = "") -> None:
-        self._path, self._host = Path(facts), host
-        select = (check,) if check else ()
-        self._selection: Selection = SelectionOptions(site=tuple(map(Path, site)), select=select).built()
+    tool: str
+    facts: str
+    site: Sequence[str]
+    host: str = ""
+    check: str = ""
+    severity: str = "info"
+    status: str = "fail"
+    limit: int = 20
+
+    @property
+    def counted(self) -> frozenset[str]:
+        return frozenset(at_least(self.severity))
+
+    @property
+    def _selection(self) -> Selection:
+        select = (self.check,) if self.check else ()
+        return SelectionOptions(site=tuple(map(Path, self.site)), select=select).built()
 
     def results(self) -> list[HostResult]:
-        request = AuditRequest(ConnectionOptions(), self._selection, self._path)
+        """Judge the hosts, compared with all others."""
+        request = AuditRequest(ConnectionOptions(), self._selection, Path(self.facts))
         results = run.run(request, run.compared(request), Silent())
-        named = set(meant(self._host, [each.host for each in results]))
+        named = set(meant(self.host, [each.host for each in results]))
         return [each for each in results if each.host in named]
 
-    def plans(self) -> list[Any]:
-        from nodetune.remediation.plan_hosts import plan_hosts
-        from nodetune.remediation.request import PlanRequest
+    def plans(self) -> list[HostPlan]:
+        """Plan in several processes. Return the plans without changes, of which many hosts have too much text."""
+        from nodetune.remediation import plan as planning
 
-        _, plans = plan_hosts(PlanRequest(ConnectionOptions(), self._selection, facts_path=self._path), Silent())
-        named = set(meant(self._host, [each.host for each in plans]))
-        return [each for each in plans if each.host in named]
+        selection = planning.PlanSelection.of(self._selection)
+        known = run.saved_facts(Path(self.facts), selection, ConnectionOptions())
+        named = set(meant(self.host, [each.host for each in known]))
+        asked = [each for each in known if each.host in named]
+
+        def work(part: Sequence[HostResult]) -> Generator[HostPlan, None, None]:
+            for each in run.judged_with_facts(part, selection):
+                yield replace(planning.plan(each, site=planning.added(selection)).without_facts(), changes=())
+
+        shares = parallel.parts(asked, parallel.processes(len(asked)))
+        plans = [*(work(asked) if len(shares) == 1 else parallel.spread(shares, work))]
+        if len(plans) < len(asked):
+            raise UserError("a process that planned was killed: is there enough memory?")
+        return sorted(plans, key=lambda each: each.host)
 
 
-def audit(of: _Facts, severity: str, limit: int) -> dict[str, Any]:
-    results, counted = of.results(), at_least(severity)
+def audit(asked: Asked) -> dict[str, Any]:
+    results, counted = asked.results(), asked.counted
 
     def row(result: HostResult) -> tuple[Any, ...]:
         failing = Counter(found.severity for found in result.failing() if found.severity in counted)
@@ -132,21 +158,21 @@ def audit(of: _Facts, severity: str, limit: int) -> dict[str, Any]:
             alike.items(), key=lambda each: (each[0][0] == "ok", *(-number for number in each[0][1]), -each[0][2])
         )
     ]
-    return fitted({"summary": asdict(summarise(results)), "hosts": rows}, "hosts", limit)
+    return fitted({"summary": asdict(summarise(results)), "hosts": rows}, "hosts", asked.limit)
 
 
-def findings(of: _Facts, severity: str, status: str, limit: int) -> dict[str, Any]:
-    results, counted = of.results(), at_least(severity)
+def findings(asked: Asked) -> dict[str, Any]:
+    results, counted = asked.results(), asked.counted
     alike = by_key(
         ((found.check, found.severity), (result.host, found))
         for result in results
         for found in result.findings
-        if found.status == status and found.severity in counted
+        if found.status == asked.status and found.severity in counted
     )
     ordered = sorted(alike.values(), key=lambda same: (*same[0][1].rank, -len(same), same[0][1].check))
     rows = [_finding(same) for same in ordered]
     judged = sum(each.state == "ok" for each in results)
-    return fitted({"judged": judged, "findings": rows, "not_judged": _not_reached(results)}, "findings", limit)
+    return fitted({"judged": judged, "findings": rows, "not_judged": _not_reached(results)}, "findings", asked.limit)
 
 
 def _finding(same: Sequence[tuple[str, Finding]]) -> dict[str, Any]:
@@ -187,17 +213,17 @@ def _not_reached(results: Iterable[HostResult]) -> list[dict[str, Any]]:
     ]
 
 
-def plan(of: _Facts, severity: str, limit: int) -> dict[str, Any]:
+def plan(asked: Asked) -> dict[str, Any]:
     from nodetune.remediation import plan as planning
 
-    plans, counted = of.plans(), at_least(severity)
+    plans, counted = asked.plans(), asked.counted
     results = [each.result for each in plans]
     steps = by_key(
         ((found.check, fix_of(found).target, why), (host, found))
         for host, found, why in planning.steps(plans)
         if found.severity in counted
     )
-    by_hand = by_key(
+    manual = by_key(
         (found.check, (result.host, found))
         for result in results
         for found in result.failing()
@@ -206,16 +232,14 @@ def plan(of: _Facts, severity: str, limit: int) -> dict[str, Any]:
     ordered = sorted(steps.items(), key=lambda each: (*each[1][0][1].rank, -len(each[1])))
     told = {
         "steps": [_step(same, why) for (_, _, why), same in ordered],
-        "by_hand": [
-            _finding(same) for same in sorted(by_hand.values(), key=lambda each: (*each[0][1].rank, -len(each)))
-        ],
+        "manual": [_finding(same) for same in sorted(manual.values(), key=lambda each: (*each[0][1].rank, -len(each)))],
         "unknown": [
             {"check": check, "reason": text.plain(why), **of_hosts(hosts)}
             for (check, why), hosts in planning.unknown(results).items()
         ],
         "not_judged": _not_reached(results),
     }
-    return fitted(told, "steps", limit, f"{ASK}; nodetune plan --files shows the files")
+    return fitted(told, "steps", asked.limit, f"{ASK}; nodetune plan --files shows the files")
 
 
 def _step(same: Sequence[tuple[str, Finding]], why: str) -> dict[str, Any]:
@@ -232,18 +256,10 @@ def _step(same: Sequence[tuple[str, Finding]], why: str) -> dict[str, Any]:
     }
 
 
-TOOLS: Mapping[str, Callable[..., dict[str, Any]]] = {"audit": audit, "findings": findings, "plan": plan}
+TOOLS: Mapping[str, Callable[[Asked], dict[str, Any]]] = {"audit": audit, "findings": findings, "plan": plan}
 
 
-@click.command("answer")
-@click.argument("asked")
-def answer(asked: str) -> None:
-    """Print the answer of a tool: a JSON object with its name, the files, and its arguments."""
-    given = json.loads(asked)
-    of = _Facts(**{name: given.pop(name) for name in ("facts", "site", "host", "check") if name in given})
-    click.echo(json.dumps(TOOLS[given.pop("tool")](of, **given)))
-
-
-def main() -> None:
-    """Run it with the errors and exit codes of the command line."""
-    command_line.main(answer)
+def answer(question: str) -> str:
+    """Return the answer to a question, both as JSON."""
+    asked = Asked(**json.loads(question))
+    return json.dumps(TOOLS[asked.tool](asked))

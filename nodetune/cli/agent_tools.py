@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -22,7 +22,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
 from nodetune import __version__
-from nodetune.cli.agent_answers import MAX_BYTES, MAX_SET, UnknownHostError, fitted, meant, of_hosts, whole_lines
+from nodetune.cli.agent_answers import MAX_BYTES, MAX_SET, Asked, UnknownHostError, fitted, meant, of_hosts, whole_lines
 from nodetune.facts.saved import Saved
 from nodetune.foundation import nodeset, paths, text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
@@ -74,7 +74,7 @@ class Sources:
 
     def audit(self, host: str = "", severity: Severity = "medium", limit: Limit = LIMIT) -> dict[str, Any]:
         """Judge the hosts: hosts in the same state as one, the worst first, and how many failing findings each of them has."""
-        return self._answer("audit", host=host, severity=severity, limit=limit)
+        return self._answer(Asked("audit", self.facts, self._sites, host, "", severity, "", limit))
 
     def findings(
         self,
@@ -88,7 +88,7 @@ class Sources:
 
         host: a name, a node set such as gpu[001-128], or a pattern; without one, all hosts. check: an id, an area, or a pattern.
         """
-        return self._answer("findings", host=host, check=check, severity=severity, status=status, limit=limit)
+        return self._answer(Asked("findings", self.facts, self._sites, host, check, severity, status, limit))
 
     def explain(self, check: str, host: str = "") -> str:
         """Explain a check by its id: why it matters, how to confirm it manually, its fix, and the value on the hosts."""
@@ -104,7 +104,7 @@ class Sources:
         self, host: str = "", check: str = "", severity: Severity = "info", limit: Limit = LIMIT
     ) -> dict[str, Any]:
         """Show what a fix would set, on which hosts, and what it interrupts; and the manual steps. Nothing is applied."""
-        return self._answer("plan", host=host, check=check, severity=severity, limit=limit)
+        return self._answer(Asked("plan", self.facts, self._sites, host, check, severity, "", limit))
 
     def changes(self, host: str = "", limit: Limit = LIMIT) -> dict[str, Any]:
         """Show what changed on a host over time, or without a host what grows on all."""
@@ -150,12 +150,15 @@ class Sources:
     def _history(self, verb: Verb, *words: str) -> dict[str, Any]:
         return _document(self._said(verb, "--history", self.history, "--format", "json", *words))
 
-    def _answer(self, tool: str, **asked: Any) -> dict[str, Any]:
-        given = {"tool": tool, "facts": self.facts, "site": [*(self.site or ("none",))], **asked}
-        return _document(self._ran([*paths.start("nodetune.cli.agent_answers"), json.dumps(given)]))
+    def _answer(self, asked: Asked) -> dict[str, Any]:
+        return _document(self._ran([*paths.start(), "mcp", "--answer", json.dumps(asdict(asked))]))
+
+    @property
+    def _sites(self) -> Sequence[str]:
+        return self.site or ("none",)
 
     def _site(self) -> list[str]:
-        return [f"--site={path}" for path in self.site or ("none",)]
+        return [f"--site={path}" for path in self._sites]
 
     def _said(self, verb: Verb, *words: str) -> str:
         return self._ran([*paths.start(), verb, *words])

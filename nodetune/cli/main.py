@@ -78,12 +78,12 @@ def group() -> None:
     """Audit, tune, verify and guard GPU servers."""
 
 
-def main(command: click.Command = group) -> None:
+def main() -> None:
     """Run the command line. Every error that a user can cause is one line and exit code 2."""
     gc.set_threshold(*COLLECTED)
     _prepare_output()
     try:
-        code = command.main(prog_name="nodetune", standalone_mode=False)
+        code = group.main(prog_name="nodetune", standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.Abort:
         code = _say("interrupted", INTERRUPTED)

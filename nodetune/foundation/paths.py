@@ -31,7 +31,7 @@ def bundled(name: str) -> Path:
     return PACKAGE / name
 
 
-def start(module: str = "nodetune.cli.main") -> list[str]:
+def start(module: str = f"{NAME}.cli.main") -> list[str]:
     """Return the command that runs `main` of a module in this Python; nodetune is this copy of it."""
     return [sys.executable, "-c", START.format(module.partition(".")[0], module), str(PACKAGE.parent)]
 

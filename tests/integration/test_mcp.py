@@ -86,7 +86,7 @@ def test_an_agent_gets_what_the_command_line_says(facts):
     assert "info" in {each["severity"] for each in every["findings"]}
     assert "chronyc tracking" in explained
     assert all("swap" in str(each) for each in found["checks"])
-    assert {"steps", "by_hand", "unknown", "not_judged"} <= set(plan)
+    assert {"steps", "manual", "unknown", "not_judged"} <= set(plan)
     assert all(each["disruption"] and each["count"] for each in plan["steps"])
     assert fleet["hosts"] == "h100-x2,h200-x4"
     assert one["host"] == "h200-x4"

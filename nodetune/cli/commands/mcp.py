@@ -12,6 +12,15 @@ from nodetune.cli import options
 from nodetune.foundation import UserError
 
 
+def _answered(context: click.Context, _parameter: click.Parameter, question: str | None) -> None:
+    """Answer a question of a server, which starts this command for it: judging many hosts forks, and a server has threads."""
+    if question:
+        from nodetune.cli import agent_answers
+
+        click.echo(agent_answers.answer(question))
+        context.exit()
+
+
 @click.command("mcp")
 @click.option("--facts", **options.SAVED, metavar="FILE|DIR", help="Saved facts that agents may ask about.")
 @click.option(
@@ -22,6 +31,7 @@ from nodetune.foundation import UserError
 @click.option("-b", "--become", is_flag=True, help="Become root with sudo, which must not ask for a password.")
 @click.option("--site", multiple=True, **options.FILE, help="Site file. May be repeated.")
 @click.option("--history", default="", metavar="FILE|URL", help="History that agents may ask about.")
+@click.option("--answer", hidden=True, is_eager=True, expose_value=False, callback=_answered)
 def command(
     facts: Path | None, inventory: str, limit: str, user: str, become: bool, site: tuple[Path, ...], history: str
 ) -> None:
