@@ -40,7 +40,7 @@ class UnknownHostError(UserError):
 def cost(told: Any) -> int:
     """Return the size of an answer, which is sent as data and, for clients that take no data, as text."""
     once = json.dumps(told)
-    return len(once) + len(once if isinstance(told, str) else json.dumps(once))
+    return len(once) + len(json.dumps(once))
 
 
 def fitted(told: Mapping[str, Any], main: str, limit: int, ask: str = ASK) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def fitted(told: Mapping[str, Any], main: str, limit: int, ask: str = ASK) -> di
 def whole_lines(said: str) -> str:
     """Return a text of at most MAX_BYTES, and how much of it is left out."""
     kept = said
-    while cost(kept) > MAX_BYTES - ROOM:
+    while 2 * len(json.dumps(kept)) > MAX_BYTES - ROOM:
         kept = kept[: len(kept) * 9 // 10].rpartition("\n")[0] or kept[: len(kept) * 9 // 10]
     return kept if kept == said else f"{kept}\n… {len(said) - len(kept)} more characters: ask about fewer"
 

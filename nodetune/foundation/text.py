@@ -198,4 +198,8 @@ def whole(given: str) -> int | None:
 
 def unread(problem: Exception) -> str:
     """Return why a number, or a document with numbers, cannot be read."""
-    return "a number has too many digits" if "set_int_max_str_digits" in str(problem) else plain(problem, 120)
+    return (
+        "Exceeds the limit: a number has too many digits"
+        if "set_int_max_str_digits" in str(problem)
+        else plain(problem, 120)
+    )
