@@ -259,13 +259,13 @@ def table_age(results: Iterable[HostResult], today: datetime.date) -> str:
     return data.aged(today) if passed else ""
 
 
-def skipped(results: Iterable[HostResult]) -> dict[tuple[str, str], list[str]]:
-    """Return (check, the reason why it does not apply) → hosts."""
+def alike(results: Iterable[HostResult], status: str) -> dict[tuple[str, str], list[str]]:
+    """Return (check, reason) of the findings of one status → hosts. What another finding reports is left out."""
     return by_key(
         ((each.check, each.reason), result.host)
         for result in results
         for each in result.findings
-        if each.status == "skip"
+        if each.status == status and not each.part_of
     )
 
 

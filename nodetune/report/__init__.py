@@ -97,8 +97,7 @@ def _text(about: About) -> Write:
     if about.full or about.by_host:
         from nodetune.report.text import full
 
-        judged = None if about.saved else about.judged
-        return partial(full.write, asked=about.asked, by_host=about.by_host, selected=about.selected, judged=judged)
+        return partial(full.write, commands=_commands(about), checks=about.checks, by_host=about.by_host)
     from nodetune.report.text import audit
 
     return partial(audit.write, commands=_commands(about))

@@ -12,13 +12,12 @@ from typing import TextIO
 
 from nodetune.api.model import SEVERITIES, Check, HostResult, disruption_name
 from nodetune.audit import explain
-from nodetune.audit.summary import Summary, seen, summarise
+from nodetune.audit.summary import Summary, alike, seen, summarise
 from nodetune.foundation import by_key, nodeset
 from nodetune.foundation import text as plain_text
 from nodetune.report import sections
-from nodetune.report.sections import UNKNOWN, CauseLine, CommandOptions, Section
+from nodetune.report.sections import UNKNOWN, CauseLine, CommandOptions, Member, Section
 from nodetune.report.text import host_names
-from nodetune.report.text.finding_groups import FindingGroup, grouped
 
 MAX_VARIANTS = 6
 MAX_LENGTH = 300
@@ -42,10 +41,18 @@ def write(
     )
     report = sections.build(kept, commands, every=True)
     stream.writelines(_section(each) for each in report.sections if each.name != UNKNOWN)
-    groups = grouped(kept)
-    stream.writelines(["\n## Each finding\n"] if groups else [])
-    stream.writelines(_finding(group, checks.get(group.check)) for group in groups)
-    stream.write(_waived(grouped(kept, "waived")) + _unknown(kept) + _unreached(kept))
+    members = [
+        member for each in report.sections if each.name != UNKNOWN for line in each.lines for member in line.members
+    ]
+    causes = by_key(
+        ((found.severity, found.check), (result, found))
+        for result, found in sorted(members, key=lambda each: each[1].rank)
+    )
+    stream.writelines(["\n## Each finding\n"] if causes else [])
+    stream.writelines(_finding(mine, checks.get(check)) for (_, check), mine in causes.items())
+    stream.write(_waived(kept))
+    stream.writelines(_unknown(each) for each in report.sections if each.name == UNKNOWN)
+    stream.write(_unreached(kept))
 
 
 def _keeping(results: Iterable[HostResult], kept: list[HostResult]) -> Iterator[HostResult]:
@@ -104,11 +111,11 @@ def _row(line: CauseLine) -> str:
     return f"| {line.severity} | {cell(code(line.check))}{parts} | {cell(told)} | {cell(hosts)} |\n"
 
 
-def _finding(group: FindingGroup, check: Check | None) -> str:
-    lines = [f"\n### {group.severity}: {code(group.check)}\n", f"{prose(group.title)}.\n"]
-    lines += _variants(group)
+def _finding(members: Sequence[Member], check: Check | None) -> str:
+    found = members[0][1]
+    lines = [f"\n### {found.severity}: {code(found.check)}\n", f"{prose(found.title)}.\n"]
+    lines += _variants(members)
     told = explain.explain(check).sections if check else {}
-    found = group.members[0][1]
     if told.get("Why it matters"):
         lines += ["", f"**Why it matters.** {prose(told['Why it matters'])}"]
     if found.fix:
@@ -120,10 +127,8 @@ def _finding(group: FindingGroup, check: Check | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _variants(group: FindingGroup) -> list[str]:
-    variants = by_key(
-        ((seen(result, found), found.wanted, found.reason), result.host) for result, found in group.members
-    )
+def _variants(members: Sequence[Member]) -> list[str]:
+    variants = by_key(((seen(result, found), found.wanted, found.reason), result.host) for result, found in members)
     ordered = sorted(variants.items(), key=lambda item: -len(item[1]))
     lines = [_variant(*told, hosts) for told, hosts in ordered[:MAX_VARIANTS]]
     if len(ordered) > MAX_VARIANTS:
@@ -138,26 +143,20 @@ def _variant(observed: str, wanted: str, reason: str, hosts: Sequence[str]) -> s
     return f"- {code(nodeset.fold(hosts), 160)}: observed {code(observed)}{against}{because}"
 
 
-def _waived(groups: Sequence[FindingGroup]) -> str:
+def _waived(results: Iterable[HostResult]) -> str:
     rows = [
-        f"- {code(group.check)} on {code(nodeset.fold(group.hosts), 160)}: {code(group.members[0][1].reason)}\n"
-        for group in groups
+        f"- {code(check)} on {code(nodeset.fold(hosts), 160)}: {code(reason)}\n"
+        for (check, reason), hosts in alike(results, "waived").items()
     ]
     return "".join(["\n## Waived\n\n", *rows]) if rows else ""
 
 
-def _unknown(results: Iterable[HostResult]) -> str:
-    reasons: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
-    for result in results:
-        for found in result.findings:
-            if found.status == "unknown":
-                ids, hosts = reasons.setdefault(found.reason, ({}, {}))
-                ids[found.check] = hosts[result.host] = None
+def _unknown(section: Section) -> str:
     rows = [
-        f"- {', '.join(map(code, ids))} on {code(nodeset.fold(hosts), 160)}: {code(why)}\n"
-        for why, (ids, hosts) in reasons.items()
+        f"- {', '.join(map(code, (line.check, *line.parts)))} on {code(nodeset.fold(line.hosts), 160)}: {code(line.text)}\n"
+        for line in section.lines
     ]
-    return "".join(["\n## Unknown\n\n", *rows]) if rows else ""
+    return "".join(["\n## Unknown\n\n", *rows])
 
 
 def _unreached(results: Sequence[HostResult]) -> str:

@@ -71,14 +71,13 @@ class Printer:
         )
 
     def report(self, today: datetime.date) -> None:
-        self._head()
+        self.head()
         for section in self._report.sections:
             self._section(section)
-        self._not_reached()
-        self._worst(self._report.worst)
-        self._end(today)
+        self.end(today)
 
-    def _head(self) -> None:
+    def head(self) -> None:
+        """Print which hosts were judged how, and the totals."""
         print_judged(self._out, self._results)
         self._out.joined(self._found(), self._counted())
         for name, (hosts, comparisons, agreed) in list(fleet_groups(self._results).items())[:MAX_REASONS]:
@@ -166,7 +165,10 @@ class Printer:
             named, room = f"{text.plain(each.host):<{width}}", self._out.room() - width - 27
             self._out.whole((named, "bold"), f"  {counted:<20}  {cut(', '.join(each.checks), room)}", indent=INDENT)
 
-    def _end(self, today: datetime.date) -> None:
+    def end(self, today: datetime.date) -> None:
+        """Print the hosts that were not reached, the worst hosts, and what to do next."""
+        self._not_reached()
+        self._worst(self._report.worst)
         if self._report.lesser:
             self._out.gap()
             self._out.whole(f"{self._report.lesser:,} low and info: ", (self._report.full, "green"))

@@ -27,11 +27,16 @@ def write(report: AuditReport, name: str, stream: TextIO, checks: Mapping[str, C
     if section is None:
         out.line((f"{TITLES[name]}: nothing", "green"))
         return
-    _Printer(out, checks, single=report.summary.hosts == 1).section(section)
-    if name in (NOW, DRAINED):
-        out.whole(("to do     ", "dim"), (section.command, "green"))
+    print_section(out, section, checks, single=report.summary.hosts == 1)
     if section.lesser:
         out.whole(f"{section.lesser} low and info more: ", (report.full, "green"))
+
+
+def print_section(out: Lines, section: Section, checks: Mapping[str, Check], *, single: bool) -> None:
+    """Print a section, with the command that acts on it if one does. `single`: the report is about one host."""
+    _Printer(out, checks, single=single).section(section)
+    if section.name in (NOW, DRAINED):
+        out.whole(("to do     ", "dim"), (section.command, "green"))
 
 
 class _Printer:
@@ -39,7 +44,8 @@ class _Printer:
         self._out, self._checks, self._single = out, checks, single
 
     def section(self, section: Section) -> None:
-        self._out.line((section.title, "bold"), f" ({text.count(section.findings, 'finding')})")
+        word = "check" if section.name == UNKNOWN else "finding"
+        self._out.line((section.title, "bold"), f" ({text.count(section.findings, word)})")
         self._out.line("")
         if section.name == UNKNOWN:
             for line in section.lines:
@@ -47,7 +53,8 @@ class _Printer:
             return
         found = by_key(((line.severity, line.check), line) for line in section.lines)
         for (severity, check), lines in found.items():
-            self._cause(severity, check, [member for line in lines for member in line.members])
+            since = min((line.since for line in lines if line.since is not None), default=None)
+            self._cause(severity, check, [member for line in lines for member in line.members], since)
 
     def _unread(self, line: CauseLine) -> None:
         where = "" if self._single else f"{named(line.hosts)}: "
@@ -56,16 +63,23 @@ class _Printer:
             self._out.line((check, "bold"), f"  {members[0][1].title}", indent=GUTTER)
         self._out.line("")
 
-    def _cause(self, severity: str, check: str, members: Sequence[tuple[HostResult, Finding]]) -> None:
-        first = members[0][1]
-        self._out.line((f"{severity:<8}", STYLE[severity]), "  ", (check, "bold"), f"  {first.title}")
+    def _cause(
+        self, severity: str, check: str, members: Sequence[tuple[HostResult, Finding]], since: int | None
+    ) -> None:
+        title = members[0][1].title + ("" if since is None else f", since {text.day(since)}")
+        self._out.line((f"{severity:<8}", STYLE[severity]), "  ", (check, "bold"), f"  {title}")
         told = by_key((self._told(*member), member[0].host) for member in members)
         ordered = sorted(told.items(), key=lambda each: -len(each[1]))
         acts = {each[3:] for each in told}
         for (observed, wanted, reason, *act), hosts in ordered[:MAX_LINES]:
             if not self._single:
                 self._out.line((named(hosts), "bold"), indent=GUTTER)
-            self._labelled("observed", observed, f"   wanted {wanted}" if wanted else "")
+            both = f"{observed}   wanted {wanted}"
+            if wanted and self._out.fits(f"{'observed':<9}{both}", indent=GUTTER):
+                self._labelled("observed", both)
+            else:
+                self._labelled("observed", observed)
+                self._labelled("wanted", wanted)
             self._labelled("because", reason)
             if len(acts) > 1:
                 self._act(*act)
@@ -89,9 +103,9 @@ class _Printer:
         steps = _fix(found) or filled(found.manual.strip(), result, found)
         return seen(result, found), found.wanted, found.reason, steps, filled(confirm, result, found)
 
-    def _labelled(self, label: str, *words: str) -> None:
-        if words[0]:
-            self._out.line((f"{label:<9}", "dim"), *words, indent=GUTTER, hang=" " * 9)
+    def _labelled(self, label: str, words: str) -> None:
+        if words:
+            self._out.line((f"{label:<9}", "dim"), words, indent=GUTTER, hang=" " * 9)
 
 
 def _fix(found: Finding) -> str:

@@ -98,17 +98,6 @@ def named(hosts: Sequence[str], longest: int = MAX_LENGTH) -> str:
     return f"{counted}{fold(hosts, longest - len(counted))}"
 
 
-def judged_by(out: Lines, results: Sequence[HostResult]) -> None:
-    """Print which profile was used for which hosts and why, and which hosts have old facts."""
-    ok = (result for result in results if result.state == "ok")
-    for (name, reason), hosts in by_key(((each.profile, each.profile_reason), each.host) for each in ok).items():
-        because = f" ({plain_text.plain(reason)})" if reason else ""
-        out.line((named(hosts, out.room() // 2), "bold"), f"  profile {name}{because}", hang=" " * 10)
-    for message, hosts in list(aged(results).items())[:MAX_REASONS]:
-        out.line((message, "yellow"), "" if len(results) == 1 else f": {named(hosts)}")
-    out.line("")
-
-
 def aged(results: Iterable[HostResult]) -> dict[str, list[str]]:
     """Return age of the facts → the hosts. Current facts are left out."""
     told = (each for each in results if each.state == "ok" and each.message)
@@ -121,7 +110,7 @@ def unreached(out: Lines, failures: Iterable[Failure], command: str = "") -> Non
     for state, found in causes(failures).items():
         out.line((state, "bold magenta"), f"  {named([host for _, hosts in found for host in hosts])}")
         for why, hosts in found[:MAX_REASONS]:
-            out.line(f"{named(hosts, 60)}: " if len(found) > 1 else "", plain_text.plain(why), indent=" " * 10)
+            out.line(f"{named(hosts, 60)}: " if len(found) > 1 else "", why, indent=" " * 10)
             if why == KEYS:
                 out.whole(("next     ", "dim"), (f"{command} {ACCEPT}".strip(), "green"), indent=" " * 10)
         if rest := found[MAX_REASONS:]:
@@ -133,7 +122,7 @@ def causes(failures: Iterable[Failure]) -> dict[str, list[tuple[str, list[str]]]
     """Return state → (reason, hosts), most hosts first. Messages that differ only in the host name count as equal."""
     alike: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for state, host, message in failures:
-        said = message.removeprefix(f"{host}: ")
+        said = plain_text.plain(message.removeprefix(f"{host}: "))
         alike.setdefault((state, _nameless(said, host)), []).append((host, said))
     by_state: dict[str, list[tuple[str, list[str]]]] = {}
     for (state, nameless), told in alike.items():

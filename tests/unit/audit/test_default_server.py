@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
+from nodetune.report.text.finding_groups import grouped
 
 from nodetune.api.model import Absent, HostFacts, HostResult, Value
 from nodetune.audit import summary
 from nodetune.audit.auditor import Auditor
 from nodetune.audit.selection import Selection
 from nodetune.facts import document
-from nodetune.report.text.finding_groups import grouped
 
 SYNTHETIC = Path(__file__).parents[2] / "data" / "synthetic"
 HEALTHY = ("gpu", "rdma", "pci", "nccl", "bmc", "xid", "block", "numa", "net", "slurm", "kubernetes")

@@ -10,7 +10,7 @@ from nodetune.provision.record import StageResult
 from nodetune.remediation.plan import HostPlan
 from nodetune.report import markdown
 from nodetune.report.sections import CommandOptions
-from nodetune.report.text import full, guard, host_names, plan, provision, verify
+from nodetune.report.text import audit, guard, host_names, plan, provision, verify
 from nodetune.report.text.lines import console
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
@@ -21,7 +21,7 @@ WHY = {host: f"the host key ssh-ed25519 SHA256:{host * 9} is not in known_hosts:
 RESULTS = [HostResult(host, STATE, WHY[host]) for host in HOSTS]
 
 REPORTS = {
-    "audit": lambda stream, results: full.write(results, stream, "-i prod"),
+    "audit": lambda stream, results: audit.write(results, stream, CommandOptions("-i prod")),
     "plan": lambda stream, results: plan.print_plan(
         stream, [HostPlan(each) for each in results], CommandOptions("-i prod")
     ),
@@ -59,7 +59,7 @@ def test_several_unknown_keys_are_one_cause_with_one_command(report):
     assert text.count("their keys are not in known_hosts") == 1
     assert "SHA256" not in text
     verb = "verify" if report == "verify" else "audit"
-    assert f"next     nodetune {verb} -i prod --accept-new-host-keys" in text
+    assert f"     nodetune {verb} -i prod --accept-new-host-keys" in text
 
 
 @pytest.mark.parametrize("report", REPORTS)
@@ -71,7 +71,7 @@ def test_one_unknown_key_is_shown(report):
 
 def test_other_causes_stay_on_their_own():
     lost = [*RESULTS, HostResult("gpu9", "refused", "nothing listens")]
-    assert "refused  gpu9\n          nothing listens\n" in shown("audit", lost)
+    assert "refused  gpu9: nothing listens\n" in shown("audit", lost)
 
 
 def test_markdown_names_them_once():
