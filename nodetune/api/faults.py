@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from nodetune.api.conclusion import HAND, REPAIR, USER
+from nodetune.api.conclusion import HAND, REPAIR, USER, Conclusion
+from nodetune.api.device import Device
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,20 @@ _BY_ID = {fault.id: fault for fault in TABLE}
 def row(fault: str) -> Fault:
     """Return the row of a fault of this table. Raise KeyError."""
     return _BY_ID[fault]
+
+
+def found(
+    fault: str,
+    hosts: tuple[str, ...],
+    statement: str,
+    at: int,
+    device: Device | None = None,
+    about: str = "",
+    **more: Any,
+) -> Conclusion:
+    """Return a conclusion with the source, the severity and the one who acts that its row has. `more`: its other members."""
+    of = row(fault)
+    return Conclusion(fault, of.source, hosts, of.severity, statement, at, device, about, **{"who": of.who, **more})
 
 
 def of(fault: str) -> Fault | None:

@@ -24,7 +24,7 @@ from nodetune.foundation import by_key, text
 from nodetune.verify import diagnosis, figures
 from nodetune.verify.catalogue import takes_two_hosts
 from nodetune.verify.findings import BY_MEASUREMENT
-from nodetune.verify.model import FAILED, NOTE, PASS, SHORT, Figure, Unmeasured, Verdict
+from nodetune.verify.model import FAILED, NOTE, PASS, SHORT, Figure, Verdict
 from nodetune.verify.run import HostVerification
 
 SOURCE = "verify"
@@ -58,10 +58,6 @@ def _hosts(figure: Figure) -> tuple[str, ...]:
     return tuple(pair) if len(pair) == 2 else (figure.host,)
 
 
-def _device(figure: Figure) -> Device | None:
-    return device(text.plain(figure.subject))
-
-
 def device(subject: str) -> Device | None:
     """Return the device that a subject names; None for the host as a whole."""
     if subject in ("", "host"):
@@ -71,7 +67,6 @@ def device(subject: str) -> Device | None:
 
 
 def _figures(verdicts: Sequence[Verdict], now: int) -> Iterator[Conclusion]:
-    row = faults.row(BELOW)
     for verdict in verdicts:
         figure, expected = verdict.figure, verdict.expected
         if verdict.status != SHORT or expected is None:
@@ -79,20 +74,17 @@ def _figures(verdicts: Sequence[Verdict], now: int) -> Iterator[Conclusion]:
         subject = text.plain(figure.subject)
         told = f"{figures.title(figure)} of {subject}: {figure.value:.4g} {figure.unit}, target {expected.bound:.4g} {figure.unit}"
         again = [f"measured again: {value:.4g} {figure.unit}" for value in verdict.again]
-        yield Conclusion(
+        yield faults.found(
             BELOW,
-            SOURCE,
             _hosts(figure),
-            row.severity,
             told + (f": {verdict.suspect}" if verdict.suspect else ""),
             now,
-            _device(figure),
+            device(subject),
             figures.title(figure),
             sure=MEASURED,
             observed=figure.value,
             wanted=expected.bound,
             evidence=(f"{expected.kind}: {expected.provenance}", *again),
-            who=row.who,
             next=_measure(figure),
         )
 
@@ -106,20 +98,16 @@ def _measure(figure: Figure) -> Next:
 
 def _errors(measured: HostVerification, now: int) -> Iterator[Conclusion]:
     """Yield the measurements that ended with an error: their figures are unknown."""
-    row = faults.row(NO_FIGURE)
     for missing in measured.unmeasured:
         if missing.status == FAILED:
-            yield Conclusion(
+            yield faults.found(
                 NO_FIGURE,
-                SOURCE,
                 (measured.host,),
-                row.severity,
                 f"{missing.measurement} was not measured: {text.plain(missing.reason)}",
                 now,
                 device(text.plain(missing.subject)),
                 missing.measurement,
                 state=UNKNOWN,
-                who=row.who,
                 next=Next("verify", ("--only", missing.measurement), (measured.host,)),
                 reason=text.plain(missing.reason),
             )
@@ -127,20 +115,17 @@ def _errors(measured: HostVerification, now: int) -> Iterator[Conclusion]:
 
 def _findings(measured: HostVerification, now: int) -> Iterator[Conclusion]:
     for found in measured.findings:
-        row = faults.row(found.fault)
+        low = faults.row(found.fault).severity == "low"
         for subject in found.subjects or ("",):
-            yield Conclusion(
+            yield faults.found(
                 found.fault,
-                SOURCE,
                 (measured.host,),
-                row.severity,
                 f"{text.plain(found.title)}: {text.plain(subject)}" if subject else text.plain(found.title),
                 now,
                 device(text.plain(subject)) if found.fault in (WRONG, THROTTLED) else None,
                 _about_of(found.fault, found.title, subject),
-                state=ACCEPTED if found.status == NOTE and row.severity != "low" else OPEN,
+                state=ACCEPTED if found.status == NOTE and not low else OPEN,
                 sure=MEASURED,
-                who=row.who,
                 next=Next(text=found.next),
             )
 
@@ -181,12 +166,8 @@ def _unjudged(measured: HostVerification) -> dict[str, str]:
     reasons: dict[str, str] = {}
     for missing in measured.unmeasured:
         if missing.status == FAILED:
-            reasons.setdefault(NO_FIGURE, _why(missing))
+            reasons.setdefault(NO_FIGURE, f"{missing.measurement}: {text.plain(missing.reason)}")
     unknown = [each for each in measured.verdicts if each.status not in (PASS, SHORT)]
     if unknown:
         reasons[BELOW] = text.plain(unknown[0].disturbed or unknown[0].reason or "no reference")
     return reasons
-
-
-def _why(missing: Unmeasured) -> str:
-    return f"{missing.measurement}: {text.plain(missing.reason)}"

@@ -54,13 +54,10 @@ def _rank(local: int) -> str:
 
 
 def _late(cause: LateCause, now: int) -> Iterator[Conclusion]:
-    row = faults.row(UNEVEN if cause.cause == PROGRAM else LATE)
     for part in cause.parts:
-        yield Conclusion(
-            row.id,
-            RANKS,
+        yield faults.found(
+            UNEVEN if cause.cause == PROGRAM else LATE,
             (text.plain(part.host),),
-            row.severity,
             f"{text.plain(labels.part(part))}: {text.plain(cause.why, 400)}",
             now,
             about="" if part.is_host else _rank(part.local[0]),
@@ -68,7 +65,6 @@ def _late(cause: LateCause, now: int) -> Iterator[Conclusion]:
             alternatives=() if cause.cause in (HOST, PROGRAM) else ("the host", "the program"),
             observed=round(part.lateness.share, 4),
             evidence=(text.plain(labels.evidence(part), 400),),
-            who=row.who,
             next=Next("audit", (), (text.plain(part.host),)),
             job=text.plain(part.job),
         )
@@ -83,13 +79,10 @@ def _of_ras(status: RasStatus, now: int) -> Examined:
 
 
 def _missing(finding: RasFinding, now: int) -> Iterator[Conclusion]:
-    row = faults.row(OF_RAS[finding.kind])
     for rank in finding.ranks:
-        yield Conclusion(
-            row.id,
-            RAS,
+        yield faults.found(
+            OF_RAS[finding.kind],
             (text.plain(rank.host),) if rank.host else (),
-            row.severity,
             text.plain(f"{labels.ranks([rank])}: {finding.why}", 400),
             now,
             Device(f"GPU{rank.gpu}", kind="gpu") if rank.gpu.isdecimal() else None,
@@ -97,7 +90,6 @@ def _missing(finding: RasFinding, now: int) -> Iterator[Conclusion]:
             sure=CERTAIN,
             observed=dict(rank.counts) or None,
             evidence=(text.plain(labels.finding(finding), 400),),
-            who=row.who,
             next=Next("audit", (), (text.plain(rank.host),)) if rank.host else Next(),
             job=text.plain(finding.communicator),
         )

@@ -64,20 +64,17 @@ def _conclusions(host: WatchedHost, gpu: WatchedGpu, at: int) -> Iterator[Conclu
     fault = FAULTS.get(gpu.diagnosis.verdict)
     if fault is None:
         return
-    row, name = faults.row(fault), text.plain(gpu.gpu.name)
+    name = text.plain(gpu.gpu.name)
     jobs = ", ".join(text.plain(job.title) for job in gpu.jobs)
-    yield Conclusion(
+    yield faults.found(
         fault,
-        SOURCE,
         (host.host,),
-        row.severity,
         f"{name}: {TITLES[gpu.diagnosis.verdict]}" + (f", {jobs}" if jobs else ""),
         at,
         Device(name, kind="gpu"),
         sure=MEASURED,
         observed=gpu.diagnosis.verdict,
         evidence=tuple(text.plain(line, 400) for line in (*gpu.diagnosis.evidence, *gpu.diagnosis.late)),
-        who=row.who,
         next=Next("watch", (), (host.host,)),
         job=jobs,
     )

@@ -32,17 +32,13 @@ def concluded(host: str, found: Inventory, facts: HostFacts | None, now: int) ->
 
 
 def _gone(host: str, part: ReplacedPart, now: int) -> Conclusion:
-    row = faults.row(GONE)
-    return Conclusion(
+    return faults.found(
         GONE,
-        SOURCE,
         (host,),
-        row.severity,
-        f"{row.title}: {part.kind} {part.place} ({part.before})",
+        f"{faults.row(GONE).title}: {part.kind} {part.place} ({part.before})",
         now,
         Device(part.place, serial=part.before, kind=KINDS.get(part.kind, "")),
         part.before,
-        who=row.who,
         next=Next("readmit", (host,), text="put it back, or another one in its place"),
     )
 

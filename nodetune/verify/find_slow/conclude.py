@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations
 from math import exp
 
@@ -24,7 +25,6 @@ from nodetune.statistics.thresholds import SLOW_PART_CHANCE
 from nodetune.verify.find_slow import labels
 from nodetune.verify.find_slow.model import GPU, HANG, LINK, NIC, NODE, PATH, UPLINK, WRONG, Culprit, Doubt, Part
 from nodetune.verify.find_slow.run import SlowSearch
-from nodetune.verify.find_slow.stragglers import Straggler
 
 SOURCE = "find-slow"
 FLEET = "fleet-slow"
@@ -59,14 +59,11 @@ def _chance(culprit: Culprit) -> float:
 def _named(
     part: Part, broken: str, loss: float, search: SlowSearch, now: int, evidence: str, chance: float | None
 ) -> Conclusion:
-    row = faults.row(BROKEN.get(broken, f"{part.kind}-slow"))
     hosts = _hosts(part, search)
     causes = [f"{host}: {line}" for host in hosts for line in search.causes.get(host, ())]
-    return Conclusion(
-        row.id,
-        SOURCE,
+    return faults.found(
+        BROKEN.get(broken, f"{part.kind}-slow"),
         hosts,
-        row.severity,
         f"{labels.name(part, search.fleet)}: {labels.loss(loss, broken)}",
         now,
         _device(part, search),
@@ -74,7 +71,6 @@ def _named(
         chance=chance,
         observed=round(-loss, 4),
         evidence=(evidence, *causes),
-        who=row.who,
         next=_next(part, hosts),
     )
 
@@ -105,27 +101,20 @@ def _next(part: Part, hosts: tuple[str, ...]) -> Next:
 
 def _stragglers(search: SlowSearch, now: int) -> Iterator[Conclusion]:
     for straggler in search.stragglers:
-        row = faults.row("gpu-slow" if straggler.subject.startswith("GPU") else "node-slow")
-        yield Conclusion(
-            row.id,
-            SOURCE,
+        subject, of_gpu = text.plain(straggler.subject), straggler.subject.startswith("GPU")
+        yield faults.found(
+            "gpu-slow" if of_gpu else "node-slow",
             (straggler.host,),
-            row.severity,
-            f"{straggler.host} {text.plain(straggler.subject)}: {labels.loss(straggler.loss)} {labels.straggler_evidence(straggler)}",
+            f"{straggler.host} {subject}: {labels.loss(straggler.loss)} {labels.straggler_evidence(straggler)}",
             now,
-            Device(text.plain(straggler.subject), kind="gpu") if straggler.subject.startswith("GPU") else None,
+            Device(subject, kind="gpu") if of_gpu else None,
             f"{straggler.metric} by itself",
             sure=MEASURED,
             chance=straggler.chance or None,
             observed=round(-straggler.loss, 4),
             evidence=(labels.straggler_evidence(straggler),),
-            who=row.who,
-            next=_audit(straggler),
+            next=Next("audit", (), (straggler.host,)),
         )
-
-
-def _audit(straggler: Straggler) -> Next:
-    return Next("audit", (), (straggler.host,))
 
 
 def _doubts(search: SlowSearch, now: int) -> Iterator[Conclusion]:
@@ -133,24 +122,17 @@ def _doubts(search: SlowSearch, now: int) -> Iterator[Conclusion]:
         first, *others = doubt.candidates
         names = tuple(labels.name(part, search.fleet) for part in others)
         named = _named(first, "", doubt.loss, search, now, labels.doubt(doubt, search), None)
-        yield _suspected(named, doubt, names, now)
+        yield _suspected(named, doubt, names)
 
 
-def _suspected(named: Conclusion, doubt: Doubt, others: tuple[str, ...], now: int) -> Conclusion:
+def _suspected(named: Conclusion, doubt: Doubt, others: tuple[str, ...]) -> Conclusion:
     more = ("--find-slow", "--more-rounds", str(doubt.more_rounds)) if doubt.more_rounds else ()
-    return Conclusion(
-        named.fault,
-        SOURCE,
-        named.hosts,
-        "medium",
-        f"{named.statement}, or {text.names(list(others))}" if others else named.statement,
-        now,
-        named.device,
+    return replace(
+        named,
+        severity="medium",
+        statement=f"{named.statement}, or {text.names(list(others))}" if others else named.statement,
         sure=SUSPECTED,
         alternatives=others,
-        observed=named.observed,
-        evidence=named.evidence,
-        who=named.who,
         next=Next("verify", more) if more else named.next,
     )
 
@@ -158,11 +140,11 @@ def _suspected(named: Conclusion, doubt: Doubt, others: tuple[str, ...], now: in
 def _joint_run(search: SlowSearch, now: int) -> Iterator[Conclusion]:
     """Yield that all others as one are short of what is expected, and no part explains it."""
     if search.shortfall:
-        row = faults.row(FLEET)
-        yield Conclusion(
-            FLEET, SOURCE, (), row.severity, labels.proof(search), now, about=_about(search), sure=MEASURED,
-            observed=round(-search.shortfall, 4), who=row.who, next=Next("verify", ("--find-slow",)),
-        )  # fmt: skip
+        observed, then = round(-search.shortfall, 4), Next("verify", ("--find-slow",))
+        about = _about(search)
+        yield faults.found(
+            FLEET, (), labels.proof(search), now, about=about, sure=MEASURED, observed=observed, next=then
+        )
 
 
 def _about(search: SlowSearch) -> str:
