@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -47,10 +47,15 @@ def grouped(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
 def kind(figure: Figure) -> tuple[str, ...]:
     """Return the key of figures that share a line."""
     conditions = {key: value for key, value in figures.conditions(figure).items() if key not in ("size", "numa_node")}
-    family = re.sub(r"\d+", "", figure.subject) if figure.subject.startswith(("GPU", "cpu", "node")) else figure.subject
-    if family.startswith("node") and len(set(figure.subject.split("→"))) == 1:
-        family = "node"
-    return figure.measurement, figure.metric, family, figure.unit, repr(sorted(conditions.items()))
+    of = family(figure.subject)
+    if of.startswith("node") and len(set(figure.subject.split("→"))) == 1:
+        of = "node"
+    return figure.measurement, figure.metric, of, figure.unit, repr(sorted(conditions.items()))
+
+
+def family(subject: str) -> str:
+    """Return the kind of a subject: `GPU→GPU` for `GPU0→GPU1`."""
+    return re.sub(r"\d+", "", subject) if subject.startswith(("GPU", "cpu", "node")) else subject
 
 
 def _cells(rows: Sequence[Verdict], wide: bool) -> list[str | Text]:
@@ -62,7 +67,7 @@ def _cells(rows: Sequence[Verdict], wide: bool) -> list[str | Text]:
     cells: list[str | Text] = [
         Text(_status(rows, worst), STYLE[worst.status]),
         figures.title(shown[0].figure) + curve,
-        _subjects([each.figure.subject for each in shown]),
+        subjects([each.figure.subject for each in shown]),
         f"{number(statistics.median(values))} {unit}",
     ]
     spread = values if len(values) > 1 else shown[0].figure.samples
@@ -90,10 +95,11 @@ def _status(rows: Sequence[Verdict], worst: Verdict) -> str:
     return f"{count} {word}" if count < len(rows) else word
 
 
-def _subjects(names: Sequence[str]) -> str:
+def subjects(names: Collection[str]) -> str:
+    """Return the only subject, or the number of subjects and their kind."""
+    first = next(iter(names))
     if len(names) == 1:
-        return text.plain(names[0], 24)
-    stem = re.sub(r"\d+", "", names[0])
+        return text.plain(first, 24)
     words = {
         "GPU": "GPUs",
         "cpu": "CPUs",
@@ -102,7 +108,7 @@ def _subjects(names: Sequence[str]) -> str:
         "GPU↔GPU": "pairs",
         "node→node": "pairs",
     }
-    return f"{len(names)} {words.get(stem, 'subjects')}"
+    return f"{len(names)} {words.get(family(first), 'subjects')}"
 
 
 def _expected(verdict: Verdict, wide: bool) -> str:
