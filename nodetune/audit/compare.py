@@ -8,11 +8,8 @@ from typing import Any
 from nodetune.api.model import SEVERITIES
 from nodetune.audit.document import WORDS
 from nodetune.facts.diff import CHANGED, GONE, NEW, OFF, UNREAD, WAIVED, Change, Diff
-from nodetune.foundation import UserError, text
-
-
-class DocumentError(UserError):
-    """A file that is neither facts nor an audit, or incomplete; the text says what and where."""
+from nodetune.foundation import text
+from nodetune.foundation.json_document import DocumentError
 
 
 def checked(data: Any, where: str) -> Mapping[str, Any]:

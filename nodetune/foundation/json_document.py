@@ -1,13 +1,19 @@
-"""Common parts of all published JSON documents: the first keys, and the writer."""
+"""Common parts of all published JSON documents: the first keys, the writer, and the reader."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from nodetune import __version__
+from nodetune.foundation import UserError, file_io
+
+
+class DocumentError(UserError):
+    """A file that is no document of its kind; the text is one line: file, fault, and what to do."""
 
 
 def head(schema: str) -> dict[str, Any]:
@@ -17,6 +23,19 @@ def head(schema: str) -> dict[str, Any]:
 
 def text(data: Any) -> str:
     return json.dumps(data, indent=1, sort_keys=False) + "\n"
+
+
+def read(
+    path: Path, schema: str, largest: int, remedy: str, hook: Callable[[dict[str, Any]], Any] | None = None
+) -> dict[str, Any]:
+    """Read a document of this schema. Raise DocumentError with the remedy, or OSError. `hook`: as of json.loads."""
+    try:
+        found = json.loads(file_io.read(path, largest), object_hook=hook)
+    except (ValueError, RecursionError):
+        raise DocumentError(f"{path}: not JSON: {remedy}") from None
+    if not isinstance(found, dict) or found.get("schema") != schema:
+        raise DocumentError(f"{path}: not a {schema} document: {remedy}")
+    return found
 
 
 def merge(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

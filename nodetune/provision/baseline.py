@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from nodetune.foundation import file_io
+from nodetune.foundation.json_document import DocumentError
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.verify import baseline
-from nodetune.verify.baseline import BaselineError
 
 
 def check(path: Path | None) -> None:
@@ -19,7 +19,7 @@ def check(path: Path | None) -> None:
             baseline.read(path)
         else:
             file_io.check(_first(path))
-    except (BaselineError, OSError) as problem:
+    except (DocumentError, OSError) as problem:
         raise FileError(f"{told(problem)} (the site file's baseline: {path})") from None
 
 
@@ -30,7 +30,7 @@ def _first(path: Path) -> Path:
     return path
 
 
-def told(problem: BaselineError | OSError) -> str:
+def told(problem: DocumentError | OSError) -> str:
     """Describe on one line which file is wrong, and what is wrong with it."""
     if isinstance(problem, OSError):
         what = (problem.strerror or str(problem)).lower()

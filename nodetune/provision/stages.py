@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from nodetune.foundation.exit_codes import END_STATE_MISSED
+from nodetune.foundation.json_document import DocumentError
 from nodetune.provision import STAGES, baseline
 from nodetune.provision.record import LEFT_OUT, STOPPED, Record, Results, StageResult, failed
 from nodetune.provision.steps import Steps
-from nodetune.verify.baseline import BaselineError
 
 
 def provision(work: Steps, record: Record) -> int:
@@ -43,7 +43,7 @@ def step(record: Record, stage: str, hosts: Sequence[str], do: Callable[[Sequenc
     except KeyboardInterrupt:
         work.operations.stopped = work.stopped or STOPPED
         found = {}
-    except (BaselineError, OSError) as problem:
+    except (DocumentError, OSError) as problem:
         # of this computer, not of the hosts: a file that is gone, a disk that is full
         found = dict.fromkeys(hosts, failed(baseline.told(problem)))
     seconds = time.monotonic() - began

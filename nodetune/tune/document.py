@@ -7,8 +7,8 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from nodetune.foundation import UserError, file_io, schemas, text
-from nodetune.foundation.json_document import head
+from nodetune.foundation import json_document, schemas, text
+from nodetune.foundation.json_document import DocumentError, head
 from nodetune.tune.confirm import CaseResult, Confirmation
 from nodetune.tune.model import DEFAULT, Bench, Case
 from nodetune.tune.study import TuningOutcome
@@ -17,10 +17,6 @@ SCHEMA = "nodetune.tuning/1"
 LARGEST = 64 << 20
 STALE = {"driver": ("gpu.driver_version", "driver"), "kernel": ("host.kernel", "kernel")}
 """Key of the provenance → the fact of a host that must still be equal, and its description."""
-
-
-class TuningError(UserError):
-    """An invalid tuning result; the text is one line: file, fault, and what to do."""
 
 
 def document(bench: Bench, outcome: TuningOutcome, budget: float) -> dict[str, Any]:
@@ -137,18 +133,11 @@ def _result(result: CaseResult) -> dict[str, Any]:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Read the result of a tuning. Raise TuningError."""
-    try:
-        result = json.loads(file_io.read(path, LARGEST))
-    except OSError as problem:
-        raise TuningError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
-    except (ValueError, RecursionError):
-        raise TuningError(f"{path}: not JSON: give a file that nodetune tune has written") from None
-    if not isinstance(result, dict) or result.get("schema") != SCHEMA:
-        raise TuningError(f"{path}: not a tuning result (schema {SCHEMA}): give a file that nodetune tune has written")
+    """Read the result of a tuning. Raise DocumentError or OSError."""
+    result = json_document.read(path, SCHEMA, LARGEST, "give a file that nodetune tune has written")
     for fault in schemas.violations("tuning", result):
         where = text.plain("/".join(map(str, fault.absolute_path)) or "the document", 100)
-        raise TuningError(f"{path}: damaged: {where}: {text.plain(fault.message, 100)}")
+        raise DocumentError(f"{path}: damaged: {where}: {text.plain(fault.message, 100)}")
     return result
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.facts.machine import Machine
-from nodetune.foundation import UserError, by_key, text
+from nodetune.foundation import by_key, json_document, text
+from nodetune.foundation.json_document import DocumentError
 from nodetune.statistics import outliers
 from nodetune.verify import catalogue, figures, reference
 from nodetune.verify.catalogue import takes_two_hosts
@@ -19,10 +20,7 @@ from nodetune.verify.model import Expectation, Figure
 
 SCHEMA = "nodetune.baseline/1"
 LARGEST = 64 << 20
-
-
-class BaselineError(UserError):
-    """An invalid baseline file; the text is one line: file, fault, and what to do."""
+WRITE = "write one with nodetune verify --save-baseline FILE"
 
 
 def subject(figure: Figure, machine: Machine) -> str:
@@ -100,15 +98,10 @@ def _summary(same: list[Figure]) -> dict[str, Any]:
 
 
 def read(path: Path) -> Baseline:
-    """Read a baseline. Raise BaselineError or OSError."""
-    if path.stat().st_size > LARGEST:
-        raise BaselineError(f"{path}: too large for a baseline")
-    try:
-        data = json.loads(path.read_text("utf-8"))
-    except (ValueError, RecursionError):
-        raise BaselineError(f"{path}: not JSON: write one with nodetune verify --save-baseline FILE") from None
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA or not isinstance(data.get("figures"), list):
-        raise BaselineError(f"{path}: not a {SCHEMA} document: write one with nodetune verify --save-baseline FILE")
+    """Read a baseline. Raise DocumentError or OSError."""
+    data = json_document.read(path, SCHEMA, LARGEST, WRITE)
+    if not isinstance(data.get("figures"), list):
+        raise DocumentError(f"{path}: has no figures: {WRITE}")
     return Baseline(path.name, dict(_line(path, number, each) for number, each in enumerate(data["figures"])))
 
 
@@ -119,9 +112,9 @@ def _line(path: Path, number: int, data: Any) -> tuple[str, Kept]:
         numbers = [float(data[name]) for name in ("typical", "spread")]
         kept = Kept(numbers[0], numbers[1], int(data["count"]), int(data["hosts"]), text.plain(data["unit"]))
     except (KeyError, TypeError, ValueError, OverflowError) as problem:
-        raise BaselineError(
+        raise DocumentError(
             f"{path}: figure {number + 1} is not understood ({problem!r}): write the file again"
         ) from None
     if not all(math.isfinite(each) for each in numbers):
-        raise BaselineError(f"{path}: figure {number + 1} has no number: write the file again")
+        raise DocumentError(f"{path}: figure {number + 1} has no number: write the file again")
     return key, kept

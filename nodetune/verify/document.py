@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from nodetune.api import conclusion_json
-from nodetune.foundation import UserError, text
+from nodetune.foundation import json_document, text
 from nodetune.foundation.json_document import head
 from nodetune.verify import baseline, diagnosis, efficiency, figures
 from nodetune.verify.compare import LEVEL, FigureChange
@@ -31,10 +30,7 @@ from nodetune.verify.suites import SuiteRequest
 VERIFY_SCHEMA = "nodetune.verify/1"
 COMPARE_SCHEMA = "nodetune.compare/1"
 LARGEST = 256 << 20
-
-
-class ResultError(UserError):
-    """A result file that is not one; the text is one line: file, what, and what to do."""
+WRITE = "save one with nodetune verify --format json -o FILE"
 
 
 def document(
@@ -144,18 +140,8 @@ class MeasuredResult:
 
 
 def read(path: Path) -> MeasuredResult:
-    """Read a saved result. Raise ResultError or OSError."""
-    if path.stat().st_size > LARGEST:
-        raise ResultError(f"{path}: too large for a result")
-    try:
-        data = json.loads(path.read_text("utf-8"))
-    except (ValueError, RecursionError):
-        raise ResultError(f"{path}: not JSON: save one with nodetune verify --format json -o FILE") from None
-    if not is_result(data):
-        raise ResultError(
-            f"{path}: not a {VERIFY_SCHEMA} document: save one with nodetune verify --format json -o FILE"
-        )
-    return result_of(data)
+    """Read a saved result. Raise DocumentError or OSError."""
+    return result_of(json_document.read(path, VERIFY_SCHEMA, LARGEST, WRITE))
 
 
 def is_result(data: Any) -> bool:

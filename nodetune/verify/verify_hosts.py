@@ -26,7 +26,7 @@ def measure_by(connection: ConnectionOptions) -> run.Measure:
 
 
 def verify_hosts(request: VerifyRequest, show: Show) -> list[HostVerification]:
-    """Return the verification of each host, by name. Raise InventoryError, BaselineError, OSError."""
+    """Return the verification of each host, by name. Raise InventoryError, DocumentError, OSError."""
     own = baseline.read(request.baseline) if request.baseline else None
     targets = selected_hosts(request.connection, show.detail)
     seconds = before_after.once(request.measure) * request.measure.repeat

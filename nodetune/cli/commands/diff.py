@@ -11,7 +11,6 @@ import click
 from nodetune.api.model import HostFacts
 from nodetune.audit import compare as audits
 from nodetune.audit import document_reader as audit_reader
-from nodetune.audit.compare import DocumentError
 from nodetune.audit.document import AUDIT_SCHEMA
 from nodetune.cli import options, verbosity
 from nodetune.facts import compare as facts
@@ -20,6 +19,7 @@ from nodetune.facts.compare import Side
 from nodetune.facts.diff import Diff
 from nodetune.foundation import file_io, text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
+from nodetune.foundation.json_document import DocumentError
 
 LARGEST = 2 << 30
 VERIFIED = "a verify result"

@@ -14,16 +14,12 @@ from nodetune.jobs.late_ranks.request import SlowRequest, address
 
 
 def run(request: SlowRequest, sleep: Callable[[float], None] = time.sleep) -> SlowRanks | RasStatus:
-    """Return what was found. Raise UserError."""
+    """Return what was found. Raise UserError or OSError."""
     if request.inspector is None:
         return _ras(request, sleep)
     if not request.inspector.is_dir() and not request.inspector.is_file():
         raise UserError(f"{text.plain(request.inspector)} is not a folder, and not a file")
-    try:
-        jobs, notes = inspector.read(request.inspector)
-    except OSError as problem:
-        raise UserError(f"{text.plain(request.inspector)}: {(problem.strerror or str(problem)).lower()}") from None
-    return analysis.find_late_ranks(jobs, notes)
+    return analysis.find_late_ranks(*inspector.read(request.inspector))
 
 
 def exit_code(result: SlowRanks | RasStatus) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -12,12 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nodetune.facts.machine import Machine
+from nodetune.foundation import json_document
 from nodetune.foundation import text as plain_text
-from nodetune.foundation.yaml_lines import FileError
+from nodetune.foundation.json_document import DocumentError
 from nodetune.report.text import verify_table
 from nodetune.verify import catalogue, figures
 from nodetune.verify.catalogue import takes_two_hosts
-from nodetune.verify.document import VERIFY_SCHEMA
+from nodetune.verify.document import VERIFY_SCHEMA, WRITE
 from nodetune.verify.model import FAILED, PASS, PEERS, SHORT, SKIP, UNKNOWN, Figure
 
 LARGEST = 1 << 30
@@ -109,23 +109,13 @@ class RecordReader:
         self._known: dict[tuple[Any, ...], tuple[FigureKind, str, int] | None] = {}
 
     def read(self, path: Path) -> list[MeasuredHost]:
-        """Read a result. Raise FileError."""
-        try:
-            if path.stat().st_size > LARGEST:
-                raise FileError(
-                    f"{path}: larger than {plain_text.size(LARGEST)}: measure in parts and pass the result of each part"
-                )
-            data = json.loads(path.read_text("utf-8"), object_hook=self._record)
-        except OSError as problem:
-            raise FileError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
-        except (ValueError, RecursionError) as problem:
-            if isinstance(problem, FileError):
-                raise
-            raise FileError(f"{path}: not JSON: save one with nodetune verify --format json -o FILE") from None
-        if not isinstance(data, dict) or data.get("schema") != VERIFY_SCHEMA or not isinstance(data.get("hosts"), list):
-            raise FileError(
-                f"{path}: not a verify result ({VERIFY_SCHEMA}): save one with nodetune verify --format json -o FILE"
-            )
+        """Read a result. Raise DocumentError or OSError."""
+        if path.stat().st_size > LARGEST:
+            told = "measure in parts and pass the result of each part"
+            raise DocumentError(f"{path}: larger than {plain_text.size(LARGEST)}: {told}")
+        data = json_document.read(path, VERIFY_SCHEMA, LARGEST, WRITE, self._record)
+        if not isinstance(data.get("hosts"), list):
+            raise DocumentError(f"{path}: not a result with hosts: {WRITE}")
         time = plain_text.sound_time(data.get("time"))
         return [_host(each, time) for each in data["hosts"] if isinstance(each, dict)]
 

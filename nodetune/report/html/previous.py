@@ -52,22 +52,15 @@ class PreviousAudit:
 
 
 def read(path: Path) -> PreviousAudit:
-    """Read an audit from a file. Raise FileError."""
-    try:
-        by_hosts = audit_reader.read(path, {}) if path.is_file() else None  # a pipe can be read but once
-        if not by_hosts and path.stat().st_size > LARGEST:
-            raise FileError(
-                f"{path}: larger than {text.size(LARGEST)}: compare with the HTML page of that audit instead"
-            )
-        content = b"" if by_hosts else path.read_bytes()
-    except OSError as problem:
-        raise FileError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
+    """Read an audit from a file. Raise FileError, FactsError or OSError."""
+    by_hosts = audit_reader.read(path, {}) if path.is_file() else None  # a pipe can be read but once
+    if not by_hosts and path.stat().st_size > LARGEST:
+        raise FileError(f"{path}: larger than {text.size(LARGEST)}: compare with the HTML page of that audit instead")
+    content = b"" if by_hosts else path.read_bytes()
     page = DATA.search(content)
+    data = by_hosts or document.parse(page[1] if page else content, str(path))
     try:
-        data = by_hosts or document.parse(page[1] if page else content, str(path))
         return _of_page(data) if page else _of_audit(data)
-    except document.FactsError as problem:
-        raise FileError(str(problem)) from None
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         raise FileError(f"{path}: neither an audit (--format json) nor the HTML page of one") from None
 

@@ -5,6 +5,7 @@ import pytest
 from nodetune.api.model import SEVERITIES
 from nodetune.audit import compare
 from nodetune.audit.document import WORDS
+from nodetune.foundation import json_document
 
 FINDING = {**dict.fromkeys(WORDS, ""), "severity": SEVERITIES[0], "subjects": {}}
 HOST = {"name": "gpu1", "state": "ok", "findings": [FINDING, FINDING]}
@@ -32,5 +33,5 @@ def test_a_complete_audit_is_taken_as_it_is(hosts):
     ],
 )
 def test_what_is_no_complete_audit_is_refused(data):
-    with pytest.raises(compare.DocumentError, match="a.json: not a complete audit document: write one with"):
+    with pytest.raises(json_document.DocumentError, match="a.json: not a complete audit document: write one with"):
         compare.checked(data, "a.json")

@@ -136,7 +136,7 @@ def test_an_audit_says_that_a_new_driver_makes_a_tuning_stale():
     same, other = (nodetune(*words, "--facts", each) for each in ("h200-x4", "newer.json"))
     assert (same.returncode, other.returncode) == (0, 1), (same.stdout, other.stdout)
     assert "The tuning of nccl is for another driver" in other.stdout
-    assert "manual   Tune again (nodetune tune nccl) and replace the proposal" in other.stdout
+    assert "do       Tune again (nodetune tune nccl) and replace the proposal" in other.stdout
 
 
 def test_nothing_better_is_a_result_with_exit_0():
@@ -291,7 +291,7 @@ def test_what_a_host_says_is_no_markup_on_the_page():
     ("content", "told"),
     [
         ("{", "not JSON"),
-        ('{"schema": "nodetune.verify/1"}', "not a tuning result"),
+        ('{"schema": "nodetune.verify/1"}', "not a nodetune.tuning/1 document"),
         ('{"schema": "nodetune.tuning/1", "state": 3}', "x.json: damaged: "),
         pytest.param("[" * 100_000 + "]" * 100_000, "not JSON", id="deep"),
     ],

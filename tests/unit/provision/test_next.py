@@ -10,6 +10,7 @@ from nodetune.cli import proposed_options, requests
 from nodetune.cli.commands.provision import command
 from nodetune.cli.main import group
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, TOO_SLOW
+from nodetune.foundation.json_document import DocumentError
 from nodetune.foundation.stage_output import Silent
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.hosts.inventory import selection
@@ -21,7 +22,6 @@ from nodetune.provision.lock import Versions
 from nodetune.provision.record import Record, StageResult, failed
 from nodetune.provision.request import OLDER, ProvisionRequest, ResumeCommand
 from nodetune.provision.steps import Steps
-from nodetune.verify.baseline import BaselineError
 from tests.support import provisioning
 from tests.support.commandline import nodetune
 from tests.support.provisioning import DRIVER, NEWER, running, site
@@ -168,7 +168,7 @@ def test_a_restored_host_is_upgraded_again_even_if_slow():
 # The baseline
 
 
-@pytest.mark.parametrize("problem", [BaselineError("good.json: not JSON"), OSError(28, "No space left", "good.json")])
+@pytest.mark.parametrize("problem", [DocumentError("good.json: not JSON"), OSError(28, "No space left", "good.json")])
 def test_a_failing_baseline_fails_hosts_and_keeps_them_drained(problem):
     class Failing:
         stopped = ""

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from nodetune.foundation import json_document
-from nodetune.foundation.yaml_lines import FileError
+from nodetune.foundation import UserError, json_document
 from nodetune.report.html import data as page_data
 from nodetune.report.html import page as html_page
 from nodetune.report.html import previous
@@ -482,9 +481,9 @@ def test_the_audit_before_may_come_through_a_pipe(tmp_path):
 def test_a_file_that_is_no_audit_is_refused_by_its_name(content, tmp_path):
     path = tmp_path / "other.json"
     path.write_text(content)
-    with pytest.raises(FileError, match=r"other\.json"):
+    with pytest.raises(UserError, match=r"other\.json"):
         previous.read(path)
-    with pytest.raises(FileError, match="missing.html: no such file"):
+    with pytest.raises(FileNotFoundError, match="missing.html"):
         previous.read(tmp_path / "missing.html")
 
 

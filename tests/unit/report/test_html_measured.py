@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from nodetune.foundation.yaml_lines import FileError
+from nodetune.foundation.json_document import DocumentError
 from nodetune.report.html import measured as measured_page
 from nodetune.report.html import measured_reader
 from nodetune.report.html import page as html_page
@@ -259,17 +259,17 @@ def test_pieces_that_are_none_are_passed_over(tmp_path):
     ],
 )
 def test_a_file_that_is_no_verify_result_is_refused_by_name(content, tmp_path):
-    with pytest.raises(FileError, match=r"verify\.json: not .*save one with nodetune verify --format json"):
+    with pytest.raises(DocumentError, match=r"verify\.json: not .*save one with nodetune verify --format json"):
         measured_page.read([saved(tmp_path, content)])
 
 
 def test_a_missing_or_too_large_file_is_refused_by_name(tmp_path):
-    with pytest.raises(FileError, match=r"none\.json: no such file"):
+    with pytest.raises(FileNotFoundError, match=r"none\.json"):
         measured_page.read([tmp_path / "none.json"])
     (tmp_path / "vast.json").touch()
     with (tmp_path / "vast.json").open("r+b") as vast:
         vast.truncate(measured_reader.LARGEST + 1)
-    with pytest.raises(FileError, match=r"vast\.json: larger than 1 GiB"):
+    with pytest.raises(DocumentError, match=r"vast\.json: larger than 1 GiB"):
         measured_page.read([tmp_path / "vast.json"])
 
 
@@ -322,8 +322,8 @@ def test_measurements_come_into_the_page_from_the_command_line(tmp_path):
     [
         (["--format", "text", "--measurements", __file__], "--measurements needs --format html"),
         (["--format", "html", "--measurements", __file__], "test_html_measured.py: not JSON"),
-        (["--format", "html", "--measurements", str(MACHINES[0])], ".json: not a verify result"),
-        (["--format", "html", "--measurements", "/nowhere/x.json"], "/nowhere/x.json: no such file"),
+        (["--format", "html", "--measurements", str(MACHINES[0])], ".json: not a nodetune.verify/1 document"),
+        (["--format", "html", "--measurements", "/nowhere/x.json"], "/nowhere/x.json: No such file"),
     ],
 )
 def test_bad_measurements_are_a_usage_error_in_one_line(options, message):

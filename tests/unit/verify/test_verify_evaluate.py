@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from nodetune.facts import machine
+from nodetune.foundation import json_document
 from nodetune.statistics import outliers
 from nodetune.verify import baseline, figures, findings, hardware_limits
 from nodetune.verify.diagnosis import command, named
@@ -191,7 +192,7 @@ def test_pairs_behind_a_switch_are_alike_bridged_ones_not():
 def test_a_baseline_that_is_none_is_told_in_one_line(text, message, tmp_path):
     path = tmp_path / "site.json"
     path.write_text(text)
-    with pytest.raises(baseline.BaselineError, match=message) as told:
+    with pytest.raises(json_document.DocumentError, match=message) as told:
         baseline.read(path)
     assert "\n" not in str(told.value)
     assert str(path) in str(told.value)
