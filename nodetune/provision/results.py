@@ -105,8 +105,7 @@ def proved(verification: HostVerification) -> StageResult:
     if verification.state != "ok":
         return failed(f"{verification.state}: {verification.message}", INCOMPLETE)
     if code == TOO_SLOW:
-        short = [f"{each.figure.measurement} {each.figure.metric} {each.figure.subject}" for each in verification.short]
-        short += [found.title for found in verification.findings]
+        short = [each.figure.name for each in verification.short] + [found.title for found in verification.findings]
         return failed(f"below target: {'; '.join(short[:4])}{' …' if len(short) > 4 else ''}", TOO_SLOW)
     if code:
         not_measured = [each for each in verification.unmeasured if each.status == NOT_MEASURED]

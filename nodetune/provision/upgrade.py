@@ -21,7 +21,6 @@ from nodetune.provision.steps import Steps
 from nodetune.remediation.batches import batches
 from nodetune.verify.before_after import AFTER, UNCHANGED, BeforeAfterResult
 from nodetune.verify.compare import MIN_RUNS
-from nodetune.verify.model import Figure
 from nodetune.verify.run import HostVerification
 
 STAGES = ("preflight", "drain", "before", "packages", "reboot", "audit", "after", "back", "resume")
@@ -173,16 +172,12 @@ def _judged(result: BeforeAfterResult, host: str) -> StageResult:
     """Return which figures fell by more than noise, and which can no longer be measured."""
     fell = [each for each in result.worse if each.before.host == host]
     if fell:
-        told = "; ".join(f"{_name(each.before)} {each.change:+.1%}" for each in fell[:4])
+        told = "; ".join(f"{each.before.name} {each.change:+.1%}" for each in fell[:4])
         return failed(f"slower than before: {told}{' …' if len(fell) > 4 else ''}", TOO_SLOW)
     lost = [each for each in result.missing if each.host == host and each.when == AFTER and each.state != UNCHANGED]
     if lost:
         return failed(f"no longer measured: {'; '.join(each.message for each in lost[:3])}", END_STATE_MISSED)
     return StageResult(DONE, "no slower than before")
-
-
-def _name(figure: Figure) -> str:
-    return " ".join(dict.fromkeys(part for part in (figure.measurement, figure.metric, figure.subject) if part))
 
 
 def going_back(decision: VersionDecision) -> VersionDecision:

@@ -8,7 +8,7 @@ https://github.com/jenkinsci/xunit-plugin/tree/master/src/main/resources/org/jen
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TextIO
 
 from nodetune.api.model import Check, Finding, HostResult, at_least
@@ -34,30 +34,40 @@ def write(
     `judged` are the options for profile and site file in proposed commands.
     """
     counted = at_least(fail_on)
-    stream.write('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="nodetune audit">\n')
-    stream.writelines(_suite(result, checks, counted, judged) for result in results)
+    write_suites(stream, "audit", (_suite(result, checks, counted, judged) for result in results))
+
+
+def write_suites(stream: TextIO, command: str, suites: Iterable[str]) -> None:
+    """Write the document of a command."""
+    stream.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="nodetune {command}">\n')
+    stream.writelines(suites)
     stream.write("</testsuites>\n")
 
 
 def _suite(result: HostResult, checks: Mapping[str, Check], counted: tuple[str, ...], judged: str) -> str:
     if result.state != "ok":
         message = f"{result.state}: {result.message}"
-        cases = [_case(result.host, "reached", _told("error", result.state, message, message))]
+        cases = [case(result.host, "reached", told("error", result.state, message, message))]
     else:
         cases = [
-            _case(f"{result.host}.{area(found, checks)}", found.check, _outcome(found, counted, judged))
+            case(f"{result.host}.{area(found, checks)}", found.check, _outcome(found, counted, judged))
             for found in worded(result)
         ]
+    return suite(result.host, cases, result.seconds)
+
+
+def suite(host: str, cases: Sequence[str], seconds: float = 0.0) -> str:
+    """Return the suite of a host."""
     count = {kind: sum(f"<{kind} " in case for case in cases) for kind in ("failure", "error", "skipped")}
     head = (
-        f'<testsuite name="{escape(result.host)}" hostname="{escape(result.host)}" tests="{len(cases)}"'
-        f' failures="{count["failure"]}" errors="{count["error"]}" skipped="{count["skipped"]}"'
-        f' time="{result.seconds:.3f}">\n'
+        f'<testsuite name="{escape(host)}" hostname="{escape(host)}" tests="{len(cases)}"'
+        f' failures="{count["failure"]}" errors="{count["error"]}" skipped="{count["skipped"]}" time="{seconds:.3f}">\n'
     )
     return f"{head}{''.join(cases)}</testsuite>\n"
 
 
-def _case(class_name: str, name: str, inside: str) -> str:
+def case(class_name: str, name: str, inside: str) -> str:
+    """Return a case that passes if there is nothing inside."""
     start = f'<testcase classname="{escape(class_name)}" name="{escape(name)}" time="0"'
     return f"{start}>{inside}</testcase>\n" if inside else f"{start}/>\n"
 
@@ -65,11 +75,11 @@ def _case(class_name: str, name: str, inside: str) -> str:
 def _outcome(found: Finding, counted: tuple[str, ...], judged: str) -> str:
     if found.status == "fail":
         if found.severity in counted:
-            return _told("failure", found.severity, f"{found.title}: {found.observed}", _details(found, judged))
+            return told("failure", found.severity, f"{found.title}: {found.observed}", _details(found, judged))
         return f"<system-out>{escape(_details(found, judged))}</system-out>"
     if found.status == "unknown" and found.severity in counted:
-        return _told("error", "unknown", found.reason, _details(found, judged))
-    return "" if found.status == "pass" else _told("skipped", found.status, f"{found.status}: {found.reason}", "")
+        return told("error", "unknown", found.reason, _details(found, judged))
+    return "" if found.status == "pass" else told("skipped", found.status, f"{found.status}: {found.reason}", "")
 
 
 def _details(found: Finding, judged: str) -> str:
@@ -85,7 +95,8 @@ def _details(found: Finding, judged: str) -> str:
     return "\n".join([found.title, *(f"{name}: {text}" for name, text in rows.items() if text)])
 
 
-def _told(kind: str, sort: str, message: str, text: str) -> str:
+def told(kind: str, sort: str, message: str, text: str) -> str:
+    """Return a failure, an error or what is skipped."""
     return f'<{kind} type="{escape(sort)}" message="{escape(message)}">{escape(text)}</{kind}>'
 
 

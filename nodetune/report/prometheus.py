@@ -31,22 +31,19 @@ ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
 
 
 def write(results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Check], now: float | None = None) -> None:
-    """Write the samples by metric, as the format requires. Kept as lines, they take a few hundred bytes per host."""
-    lines: dict[str, list[str]] = {name: [] for name in HELP}
-    ended = time.time() if now is None else now
-    lines["info"].append(line("nodetune_audit_info", {"version": __version__}, 1))
-    lines["timestamp_seconds"].append(line("nodetune_audit_timestamp_seconds", {}, ended))
+    """Write the samples by metric, as the format requires."""
+    write_samples(stream, "nodetune_audit", HELP, _every(results, checks, time.time() if now is None else now))
+
+
+def _every(results: Iterable[HostResult], checks: Mapping[str, Check], ended: float) -> Iterator[Sample]:
+    yield "info", {"version": __version__}, 1
+    yield "timestamp_seconds", {}, ended
     seen: Counter[str] = Counter()
     for result in results:
         host = label(result.host)
         seen[host] += 1
         own = host if seen[host] == 1 else f"{host} #{seen[host]}"  # the same series twice would void the whole file
-        for name, labels, value in samples(result, own, checks):
-            lines[name].append(line(f"nodetune_audit_{name}", labels, value))
-    for name, told in lines.items():
-        if told:
-            stream.write(f"# HELP nodetune_audit_{name} {HELP[name]}\n# TYPE nodetune_audit_{name} gauge\n")
-            stream.writelines(told)
+        yield from samples(result, own, checks)
 
 
 def write_samples(stream: TextIO, prefix: str, helps: Mapping[str, str], given: Iterable[Sample]) -> None:

@@ -169,7 +169,7 @@ def gone(early: Mapping[str, HostMeasurement], late: Mapping[str, HostMeasuremen
     known = {figures.place(each) for each in _figures(late)}
     found = []
     for host in sorted(early):
-        names = [_name(each) for each in early[host].figures if figures.place(each) not in known]
+        names = [each.name for each in early[host].figures if figures.place(each) not in known]
         if host not in late and names:
             found.append(HostMissing(host, AFTER, UNCHANGED, "it was not changed"))
         elif names and late[host].verification.state == "ok":
@@ -183,7 +183,7 @@ def _lacks(one: HostVerification, when: str) -> list[HostMissing]:
         reason = one.message.partition("; --allow-busy")[0].removeprefix(f"{one.host}: ")
         return [HostMissing(one.host, when, one.state, reason)]
     lost = (each for each in one.unmeasured if each.status == FAILED)
-    failed = by_key((each.reason, _words(each.measurement, each.metric, each.subject)) for each in lost)
+    failed = by_key((each.reason, each.name) for each in lost)
     if not failed and not one.verdicts:
         return [HostMissing(one.host, when, FAILED, _nothing(one))]
     return [HostMissing(one.host, when, FAILED, f"{text.names(names)}: {reason}") for reason, names in failed.items()]
@@ -192,14 +192,6 @@ def _lacks(one: HostVerification, when: str) -> list[HostMissing]:
 def _nothing(one: HostVerification) -> str:
     reasons = dict.fromkeys(each.reason for each in one.unmeasured)
     return f"nothing could be measured{': ' if reasons else ''}{'; '.join(reasons)}"
-
-
-def _name(figure: Figure) -> str:
-    return _words(figure.measurement, figure.metric, figure.subject)
-
-
-def _words(*parts: str) -> str:
-    return " ".join(dict.fromkeys(part for part in parts if part))
 
 
 def _figures(seen: Mapping[str, HostMeasurement]) -> list[Figure]:

@@ -26,6 +26,11 @@ STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {"max": max, "min
 """Values of `about["statistic"]` other than the median. For any other value, the samples already are that statistic."""
 
 
+def in_words(measurement: str, metric: str, subject: str) -> str:
+    """Return what was measured of what, each word once: `gemm bf16 GPU0`."""
+    return " ".join(dict.fromkeys(part for part in (measurement, metric, subject) if part))
+
+
 @dataclass(frozen=True)
 class Figure:
     """One measured property. `runs` holds the samples of each process that measured it, in order; all in `unit`.
@@ -43,6 +48,10 @@ class Figure:
     better: str = "higher"
     about: Mapping[str, Any] = field(default_factory=dict)
     disturbed: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return in_words(self.measurement, self.metric, self.subject)
 
     @cached_property
     def by_run(self) -> tuple[float, ...]:
@@ -95,6 +104,10 @@ class Unmeasured:
     reason: str
     metric: str = ""
     subject: str = ""
+
+    @property
+    def name(self) -> str:
+        return in_words(self.measurement, self.metric, self.subject)
 
 
 @dataclass(frozen=True)

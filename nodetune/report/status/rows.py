@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from nodetune.foundation import text
+from nodetune.history.closing import Open
 from nodetune.report import rows
 from nodetune.report.status.proposed import Asked
-from nodetune.report.status.standing import NEVER, STALE, Entry, Standing, named
+from nodetune.report.status.standing import NEVER, STALE, Standing, named
 
 HEAD = (
     "host", "status", "severity", "fault", "source", "device", "statement", "observed", "wanted", "since", "who", "next", "reason",
@@ -30,50 +31,43 @@ def _short(row: Sequence[str]) -> Sequence[str]:
 
 
 def _rows(found: Standing, asked: Asked) -> Iterator[Sequence[str]]:
+    for told in _cells(found, asked):
+        yield [told.get(name, "") for name in HEAD]
+
+
+def _cells(found: Standing, asked: Asked) -> Iterator[dict[str, str]]:
     for state in (NEVER, STALE):
         for each in found.of_state(state):
             last = text.day(each.last) if each.last else ""
-            why = "last examined" if last else "nobody examined it"
-            yield (
-                each.name,
-                state,
-                "",
-                "",
-                "",
-                "",
-                "",
-                "",
-                "",
-                last,
-                "",
-                asked.verb("audit", [each.name]),
-                f"{why} {last}".rstrip(),
-            )
+            why = f"last examined {last}" if last else "nobody examined it"
+            audit = asked.verb("audit", [each.name])
+            yield {"host": each.name, "status": state, "since": last, "next": audit, "reason": why}
     for host, entries in found.entries_of().items():
         for entry in entries:
-            yield host, *_cells(host, entry, asked)
+            then = entry.of.next
+            command = asked.command(then, [host] if then.hosts else ()) if then.verb else then.text
+            unproven = entry.known.unproven
+            why = f"not judged again since {text.day(unproven)}" if unproven else entry.of.reason
+            yield {"host": host, **_fault(entry.known), "next": command, "reason": why}
     for each in found.hosts.values():
         for (source, fault), why in each.unjudged.items():
-            yield each.name, "unknown", "", fault, source, "", "", "", "", "", "", "", why
+            yield {"host": each.name, "status": "unknown", "fault": fault, "source": source, "reason": why}
     for one in found.waived:
-        of = one.conclusion
-        for host in of.hosts or ("",):
-            told = (
-                of.statement,
-                text.value(of.observed),
-                text.value(of.wanted),
-                text.day(one.since),
-                of.who,
-                "",
-                of.reason,
-            )
-            yield host, of.state, of.severity, of.fault, of.source, named(of), *told
+        for host in one.conclusion.hosts or ("",):
+            yield {"host": host, **_fault(one), "reason": one.conclusion.reason}
 
 
-def _cells(host: str, entry: Entry, asked: Asked) -> Sequence[str]:
-    of = entry.of
-    values = ("" if one is None else text.value(one) for one in (of.observed, of.wanted))
-    then = asked.command(of.next, [host] if of.next.hosts else ()) if of.next.verb else of.next.text
-    reason = f"not judged again since {text.day(entry.known.unproven)}" if entry.known.unproven else of.reason
-    about = of.severity, of.fault, of.source, named(of), of.statement
-    return "open", *about, *values, text.day(entry.known.since), of.who, then, reason
+def _fault(known: Open) -> dict[str, str]:
+    of = known.conclusion
+    return {
+        "status": of.state,
+        "severity": of.severity,
+        "fault": of.fault,
+        "source": of.source,
+        "device": named(of),
+        "statement": of.statement,
+        "observed": "" if of.observed is None else text.value(of.observed),
+        "wanted": "" if of.wanted is None else text.value(of.wanted),
+        "since": text.day(known.since),
+        "who": of.who,
+    }

@@ -148,7 +148,7 @@ def print_rollback(stream: TextIO, outcomes: Mapping[str, Outcome], made: Sequen
             out.line(
                 ("not undone  ", "yellow"), where, plain_text.plain(f"{refused.get('label')}: {refused.get('message')}")
             )
-            _diff(out, unified(each for each in [refused.get("diff")] if isinstance(each, dict) and each))
+            print_diff_lines(out, unified(each for each in [refused.get("diff")] if isinstance(each, dict) and each))
     print_problems(stream, problems_of(outcomes), failures_of(outcomes), single)
     out.line((rolled_back(outcomes, made), "bold"))
     changed = any(names for names, _ in back) or any(each.state != "ok" for each in outcomes.values())
@@ -174,7 +174,7 @@ def print_diffs(stream: TextIO, diffs: Mapping[str, Sequence[str]], single: bool
     for text, hosts in by_key((text, host) for host, texts in diffs.items() for text in texts).items():
         if not single:
             out.line((nodeset.fold(hosts), "bold"))
-        _diff(out, _short(text, shown))
+        print_diff_lines(out, _short(text, shown))
         out.line("")
 
 
@@ -188,7 +188,8 @@ def _short(text: str, shown: dict[str, str]) -> str:
     return "\n".join([*head, f"the same {len(body)} lines as {first}"])
 
 
-def _diff(out: Lines, text: str) -> None:
+def print_diff_lines(out: Lines, text: str) -> None:
+    """Print the lines of a unified diff in their colours."""
     for line in text.splitlines():
         style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
-        out.whole((plain_text.plain(line), style))
+        out.whole((plain_text.plain(line, 2000), style))

@@ -27,9 +27,10 @@ def print_search(stream: TextIO, search: SlowSearch, asked: Sequence[str]) -> No
             SLOW,
             f"{name}: {labels.loss(culprit.loss, culprit.fault)} {labels.evidence(culprit, search.fleet)}",
         )
-        for host in search.hosts(culprit.part):
+        hosts = search.hosts(culprit.part)
+        for host in hosts:
             _causes(lines, host, search)
-        _line(lines, "", "", labels.next_command(culprit.part, search, asked))
+        _line(lines, "", "", labels.next_command(labels.next_step(culprit.part, hosts), asked))
     for straggler in search.stragglers:
         what = f"{straggler.host} {straggler.subject}: {labels.loss(straggler.loss)} {labels.straggler_evidence(straggler)}"
         _line(lines, "slow alone", SLOW, what)

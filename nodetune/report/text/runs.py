@@ -12,6 +12,7 @@ from nodetune.foundation import by_key, nodeset
 from nodetune.foundation import text as plain_text
 from nodetune.remediation.runs.files import RunError
 from nodetune.remediation.runs.record import DOCUMENTS, DONE, INTERRUPTED, MEASURED, RUNNING, UNREADABLE, Run
+from nodetune.report.text.apply import print_diff_lines
 from nodetune.report.text.lines import Lines, console
 from nodetune.report.text.provision import objects, print_stages
 
@@ -174,5 +175,4 @@ def _print_diff(out: Lines, host: str, diff: str) -> None:
         return
     out.line("")
     out.line((plain_text.plain(host), "bold underline"))
-    for line in diff.split("\n"):
-        out.whole((plain_text.plain(line, 2000), {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")))
+    print_diff_lines(out, diff)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 from rich.console import Console
-from rich.table import Table
 
 from nodetune.foundation import text
 from nodetune.report.text.lines import Lines, console
+from nodetune.report.text.verify_table import table
 from nodetune.tune.document import chance
 from nodetune.tune.headline import headline, interval, percent, resolved
 from nodetune.tune.space import in_words
@@ -48,13 +48,13 @@ def _hosts(provenance: Mapping[str, Any]) -> str:
 def _print_confirmation(out: Console, lines: Lines, found: Mapping[str, Any]) -> None:
     verdict = f"refused: {text.plain(found['refused'], 300)}" if found["refused"] else "accepted"
     lines.line((in_words(found["setting"]), "bold"), f": {verdict}")
-    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    printed = table()
     for name in ("case", "default", "tuned", "", "better by", "99 % interval", "p"):
-        table.add_column(name, justify="left" if name in ("case", "") else "right", no_wrap=name != "case")
+        printed.add_column(name, justify="left" if name in ("case", "") else "right", no_wrap=name != "case")
     for case in found["cases"]:
-        table.add_row(*_cells(case))
-    table.add_row("objective", "", "", "", percent(found["gain"]), interval(found["interval"]), chance(found["p"]))
-    out.print(table)
+        printed.add_row(*_cells(case))
+    printed.add_row("objective", "", "", "", percent(found["gain"]), interval(found["interval"]), chance(found["p"]))
+    out.print(printed)
     lines.line(f"{found['runs']} fresh runs of each, in turn; p adjusted for the number of cases (Holm)")
 
 

@@ -148,10 +148,7 @@ class Printer:
             self._lines.whole(("when the host is idle: ", "dim"), (command, "green"), indent=GUTTER)
 
     def _unmeasured(self, verification: HostVerification) -> None:
-        reasons = by_key(
-            ((each.status, each.reason), " ".join(filter(None, (each.measurement, each.metric, each.subject))))
-            for each in verification.unmeasured
-        )
+        reasons = by_key(((each.status, each.reason), each.name) for each in verification.unmeasured)
         for (status, reason), names in reasons.items():
             self._lines.line(
                 (f"{status:<9}", STYLE[status]), (some(names, MAX_SUBJECTS), "bold"), f"  {reason}", hang=GUTTER

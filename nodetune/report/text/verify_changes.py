@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TextIO
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from nodetune.foundation import by_key, nodeset, text
 from nodetune.report.text.host_names import named
 from nodetune.report.text.lines import Lines, console
-from nodetune.report.text.verify_table import WIDE, amount, family, number, subjects
+from nodetune.report.text.verify_table import WIDE, amount, family, number, subjects, table
 from nodetune.verify import figures
 from nodetune.verify.compare import BETTER, LEVEL, SAME, UNSURE, WORSE, FigureChange
 from nodetune.verify.model import Figure
@@ -60,13 +59,15 @@ def print_table(out: Console, changes: Sequence[FigureChange], single: bool) -> 
     """Print worse figures singly, and others folded by what was measured. `single`: they are of one host."""
     rows = [_cells(same) for same in folded(changes)]
     shown = [name for name in NAMES if _has_room(name, single, out.width >= WIDE) and any(row[name] for row in rows)]
-    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    printed = table()
     for name in shown:
         justify: Literal["left", "right"] = "right" if name in RIGHT else "left"
-        table.add_column(name, no_wrap=name not in FOLDED, overflow="fold", justify=justify, min_width=FOLDED.get(name))
+        printed.add_column(
+            name, no_wrap=name not in FOLDED, overflow="fold", justify=justify, min_width=FOLDED.get(name)
+        )
     for row in rows:
-        table.add_row(*(row[name] for name in shown))
-    out.print(table)
+        printed.add_row(*(row[name] for name in shown))
+    out.print(printed)
 
 
 def _has_room(name: str, single: bool, wide: bool) -> bool:

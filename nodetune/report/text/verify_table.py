@@ -29,14 +29,19 @@ WIDE = 110
 def print_table(out: Console, verdicts: Sequence[Verdict]) -> None:
     """Print a line for each kind of figure: count, median, expected, share of the hardware's limit."""
     wide = out.width >= WIDE
-    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    printed = table()
     for name in ("", "measurement", "of", "median", *(("from-to",) if wide else ()), "expected", "of limit"):
         # what a measurement is called may take two lines; a verdict or a figure that is cut off says nothing
-        table.add_column(name, no_wrap=name != "measurement", justify="right" if name == "median" else "left")
+        printed.add_column(name, no_wrap=name != "measurement", justify="right" if name == "median" else "left")
     for rows in grouped(verdicts):
-        table.add_row(*_cells(rows, wide))
+        printed.add_row(*_cells(rows, wide))
     if verdicts:
-        out.print(table)
+        out.print(printed)
+
+
+def table() -> Table:
+    """Make a table without lines, whose columns are two blanks apart."""
+    return Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
 
 
 def grouped(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:

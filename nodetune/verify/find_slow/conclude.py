@@ -71,7 +71,7 @@ def _named(
         chance=chance,
         observed=round(-loss, 4),
         evidence=(evidence, *causes),
-        next=_next(part, hosts),
+        next=labels.next_step(part, hosts),
     )
 
 
@@ -89,14 +89,6 @@ def _device(part: Part, search: SlowSearch) -> Device | None:
     return Device(
         name.partition(" ")[2] if len(part.at) == 1 and part.rail is not None else name, kind=KINDS.get(part.kind, "")
     )
-
-
-def _next(part: Part, hosts: tuple[str, ...]) -> Next:
-    if part.kind == GPU:
-        return Next("verify", ("--only", "gpu_load", "--gpu", str(part.rail)), hosts)
-    if part.kind == PATH:
-        return Next("verify", ("--suite", "nccl", "--multi-node"), hosts)
-    return Next("audit", (), hosts) if hosts else Next(text="look at the ports and counters of its switches")
 
 
 def _stragglers(search: SlowSearch, now: int) -> Iterator[Conclusion]:

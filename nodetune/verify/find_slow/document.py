@@ -80,7 +80,7 @@ def _culprit(culprit: Culprit, search: SlowSearch, asked: Sequence[str]) -> dict
         "runs": culprit.runs,
         "alone": culprit.solo,
         "evidence": labels.evidence(culprit, search.fleet),
-        "next": labels.next_command(culprit.part, search, asked),
+        "next": labels.next_command(labels.next_step(culprit.part, search.hosts(culprit.part)), asked),
     }
 
 

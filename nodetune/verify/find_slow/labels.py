@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from math import exp
 
+from nodetune.api.conclusion import Next
 from nodetune.foundation import nodeset, text
 from nodetune.statistics.thresholds import BIMODAL_SHARE, SLOW_PART_CHANCE
 from nodetune.verify.find_slow.culprits import SLOW, WELL
@@ -107,16 +108,18 @@ def proof(search: SlowSearch) -> str:
     return f"{figure}, expected {expected:.4g}"
 
 
-def next_command(part: Part, search: SlowSearch, asked: Sequence[str]) -> str:
-    """Return the command to go on with."""
-    hosts = search.hosts(part)
+def next_step(part: Part, hosts: Sequence[str]) -> Next:
+    """Return what to do next about a part with these hosts."""
     if part.kind == GPU:
-        return command(["verify", *limited_to(asked, hosts), "--only", "gpu_load", "--gpu", str(part.rail)])
+        return Next("verify", ("--only", "gpu_load", "--gpu", str(part.rail)), tuple(hosts))
     if part.kind == PATH:
-        return command(["verify", *limited_to(asked, hosts), "--suite", "nccl", "--multi-node"])
-    if hosts:
-        return command(["audit", *limited_to(asked, hosts)])
-    return "look at the ports and counters of its switches"
+        return Next("verify", ("--suite", "nccl", "--multi-node"), tuple(hosts))
+    return Next("audit", (), tuple(hosts)) if hosts else Next(text="look at the ports and counters of its switches")
+
+
+def next_command(step: Next, asked: Sequence[str]) -> str:
+    """Return a step as typed, with the options that select hosts."""
+    return command([step.verb, *limited_to(asked, step.hosts), *step.words]) if step.verb else step.text
 
 
 def limited_to(asked: Sequence[str], hosts: Sequence[str]) -> list[str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median_high
 
 from nodetune.facts.machine import Machine
+from nodetune.foundation import by_key
 from nodetune.statistics.distributions import normal_tail
 from nodetune.statistics.outliers import robust
 from nodetune.statistics.thresholds import MIN_ALIKE, MIN_STRAGGLER_LOSS, MIN_STRAGGLER_SPREAD, STRAGGLER_CHANCE
@@ -38,19 +40,16 @@ def kind_of(figure: Figure) -> tuple[str, str]:
 
 def usual_figures(figures: Iterable[Figure]) -> dict[tuple[str, str], float]:
     """Return the middle figure over the fleet of each metric that shows how fast a part is by itself."""
-    by_kind: dict[tuple[str, str], list[float]] = {}
-    for figure in figures:
-        if figure.metric in SOLO_METRICS and figure.value > 0:
-            by_kind.setdefault(kind_of(figure), []).append(figure.value)
-    return {kind: sorted(values)[len(values) // 2] for kind, values in by_kind.items()}
+    return {kind: median_high(figure.value for figure in alike) for kind, alike in _by_kind(figures).items()}
+
+
+def _by_kind(figures: Iterable[Figure]) -> dict[tuple[str, str], list[Figure]]:
+    return by_key((kind_of(each), each) for each in figures if each.metric in SOLO_METRICS and each.value > 0)
 
 
 def stragglers(figures: Sequence[Figure], machines: Mapping[str, Machine]) -> list[Straggler]:
     """Return the outliers on the slow side, the worst first; of a part only its worst metric. `machines`: by host."""
-    kinds: dict[tuple[str, str], list[Figure]] = {}
-    for figure in figures:
-        if figure.metric in SOLO_METRICS and figure.value > 0:
-            kinds.setdefault(kind_of(figure), []).append(figure)
+    kinds = _by_kind(figures)
     tests = sum(map(len, kinds.values()))
     candidates = [
         straggler
