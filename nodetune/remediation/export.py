@@ -64,10 +64,10 @@ def _fill(folder: Path, sets: Sequence[Set]) -> None:
     for each in sets:
         _files(folder, each, alone=len(sets) == 1)
     _role(folder / "role", sets)
-    _put(folder / "apply.yml", APPLY)
+    _put(folder / "apply.yml", _own("apply.yml"))
     _put(folder / "test_wanted.py", templates.render("test_wanted.py.j2"))
     _put(folder / "wanted.json", _wanted(sets))
-    _put(folder / "README.md", "\n".join([HEAD, *(_about(each, alone=len(sets) == 1) for each in sets)]))
+    _put(folder / "README.md", "\n".join([_own("README.md"), *(_about(each, alone=len(sets) == 1) for each in sets)]))
 
 
 def _wanted(sets: Sequence[Set]) -> str:
@@ -78,6 +78,11 @@ def _wanted(sets: Sequence[Set]) -> str:
 
 def _set_of(sets: Sequence[Set]) -> dict[str, str]:
     return {host: name for name, _, hosts in sets for host in hosts}
+
+
+def _own(name: str) -> str:
+    """Return a file of templates/export, which is copied as it is."""
+    return paths.shared("templates").joinpath("export", name).read_text("utf-8")
 
 
 def _put(path: Path, text: str) -> None:
@@ -136,10 +141,10 @@ def _role(role: Path, sets: Sequence[Set]) -> None:
     _put(role / "module_utils" / "pynvml.py", payload.pynvml_source())
     own = playbooks / "roles" / "changes"
     for name in TASKS:
-        more = REMEMBER if name == "change.yml" else ""
+        more = f"\n{_own('remember.yml')}" if name == "change.yml" else ""
         _put(role / "tasks" / name, (own / "tasks" / name).read_text("utf-8") + more)
     _put(role / "tasks" / "remediate.yml", (own / "tasks" / "main.yml").read_text("utf-8"))
-    _put(role / "tasks" / "main.yml", CHOOSE + TELL)
+    _put(role / "tasks" / "main.yml", _own("main.yml"))
     for name, planned, _ in sets:
         _put(role / "vars" / f"{name}.yml", "---\n" + _as_data("nodetune_groups", [each.data() for each in planned]))
     variables = (own / "vars" / "main.yml").read_text("utf-8")
@@ -162,55 +167,6 @@ class _Dumper(DataDumper):
 def _as_data(name: str, value: Any) -> str:
     dumped = yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=1 << 30)
     return f"{name}:\n{textwrap.indent(dumped, '  ')}"
-
-
-APPLY = """---
-- name: Make the changes of a nodetune plan
-  hosts: all
-  gather_facts: false
-  become: true
-  roles:
-    - role
-"""
-
-CHOOSE = """---
-- name: Name the set of this host
-  ansible.builtin.set_fact:
-    nodetune_set: "{{ nodetune_sets[inventory_hostname] }}"
-  when: nodetune_set is not defined and inventory_hostname in nodetune_sets
-
-- name: Stop where the plan was not made for this host
-  ansible.builtin.fail:
-    msg: "No set of changes was planned for this host: give one with -e nodetune_set=set-1 (see README.md)."
-  when: nodetune_set is not defined
-
-- name: Load what this host is to get
-  ansible.builtin.include_vars: "{{ nodetune_set }}.yml"
-
-- name: Name this run
-  ansible.builtin.set_fact:
-    nodetune_run: "role-{{ now(utc=true, fmt='%Y%m%d-%H%M%S') }}"
-  when: nodetune_run is not defined
-
-- name: Remediate
-  ansible.builtin.import_tasks: remediate.yml
-"""
-
-
-REMEMBER = """
-- name: Remember what could not be changed
-  ansible.builtin.set_fact:
-    nodetune_problems: "{{ (nodetune_problems | default([]) + nodetune_changed.results
-                           | map(attribute='problems', default=[]) | flatten | map(attribute='message') | list
-                           + nodetune_changed.results | selectattr('waits', 'defined') | map(attribute='waits') | list) | unique }}"
-"""
-
-TELL = """
-- name: Tell what could not be changed
-  ansible.builtin.fail:
-    msg: "{{ nodetune_problems }}"
-  when: nodetune_problems | length > 0
-"""
 
 
 # --- what to do with it
@@ -262,28 +218,3 @@ def _in_image(planned: Iterable[PlannedChange]) -> list[str]:
         if each["change"] == "tuned":
             found.append("echo nodetune > /etc/tuned/active_profile; echo manual > /etc/tuned/profile_mode")
     return [command for command in found if command]
-
-
-HEAD = """# A plan of nodetune, as files and as a role
-
-These files change nothing until you use them. They were made from the facts of the hosts named below; for hosts with
-other hardware make a new plan.
-
-For hosts, with ansible-core 2.16 or newer (Python 3.7 or newer on the hosts):
-
-    ansible-playbook -i INVENTORY apply.yml --check --diff     # show what would change
-    ansible-playbook -i INVENTORY apply.yml
-
-`role` needs nothing else and may be used in your own playbook; it needs root (become). Each host gets the set
-that was planned for it, another one by `-e nodetune_set=set-1`. The host records the changes of a run of the role below
-/var/lib/nodetune/runs.
-
-Whether the hosts have it then, seen without nodetune (pip install pytest-testinfra ansible-core):
-
-    pytest test_wanted.py --hosts='ansible://all' --ansible-inventory=INVENTORY --force-ansible --sudo
-
-It skips what testinfra cannot see, such as settings of GPUs and interrupts.
-
-Some changes restart services, flap links or need a reboot: run the role on drained nodes. Groups of changes that need
-idle GPUs are refused while a GPU is in use; the role then fails at its end and says so.
-"""

@@ -133,7 +133,9 @@ def test_a_role_that_was_refused_somewhere_does_not_end_well(tmp_path):
         "nodetune_changed": {"results": [*results, results[1]]},
         "nodetune_seen": "{{ nodetune_problems }}",
     }
-    assert seen(tmp_path, yaml.safe_load(export.REMEMBER), **variables) == [["no space", "python (7) uses a GPU"]]
+    assert seen(tmp_path, yaml.safe_load(export._own("remember.yml")), **variables) == [
+        ["no space", "python (7) uses a GPU"]
+    ]
 
 
 LINK = {"change": "link"}
