@@ -31,20 +31,25 @@ class JobUse:
 
 def document(watched: Sequence[WatchedHost]) -> dict[str, Any]:
     """Return the document of a watch."""
-    verdicts = Counter(gpu.diagnosis.verdict for host in watched for gpu in host.gpus)
-    verdicts[UNKNOWN] += sum(len(host.unread) for host in watched)
     base = head(WATCH_SCHEMA)
     return {
         **base,
         "hosts": [_host(host) for host in watched],
         "jobs": [_job(use) for use in jobs(watched)],
-        "summary": {
-            "hosts": len(watched),
-            "reached": sum(host.state == "ok" for host in watched),
-            "gpus": verdicts.total(),
-            "verdicts": {name: verdicts[name] for name in TITLES},
-        },
+        "summary": summary(watched),
         **conclusion_json.members(concluded(watched, {}, base["time"])),
+    }
+
+
+def summary(watched: Sequence[WatchedHost]) -> dict[str, Any]:
+    """Return the number of hosts and GPUs, and of the GPUs by verdict."""
+    verdicts = Counter(gpu.diagnosis.verdict for host in watched for gpu in host.gpus)
+    verdicts[UNKNOWN] += sum(len(host.unread) for host in watched)
+    return {
+        "hosts": len(watched),
+        "reached": sum(host.state == "ok" for host in watched),
+        "gpus": verdicts.total(),
+        "verdicts": {name: verdicts[name] for name in TITLES},
     }
 
 

@@ -80,7 +80,7 @@ def _without_job(out: Lines, watched: Sequence[WatchedHost]) -> None:
 
 def summary(watched: Sequence[WatchedHost]) -> str:
     """Return the number of hosts and GPUs, and of the GPUs by verdict."""
-    counted = document.document(watched)["summary"]
+    counted = document.summary(watched)
     verdicts = ", ".join(f"{number} {TITLES[name]}" for name, number in counted["verdicts"].items() if number)
     gpus = text.count(counted["gpus"], "GPU")
     hosts = text.count(counted["hosts"], "host")
