@@ -83,11 +83,6 @@ def severity(check_id: str) -> str:
     return compared.severity if compared else ""
 
 
-def confirmed_by(comparison: str) -> str:
-    """Return the command that confirms what a comparison found."""
-    return fleet_comparisons.every()[comparison].confirm
-
-
 def wanted(check: Check) -> str:
     """Describe what the check accepts, with formulas for values from facts."""
     if check.accept is None:

@@ -20,8 +20,6 @@ PROGRAM = ("python3", "-I", "-S", "-c", "import os; f = os.fdopen(0, 'rb', 0); e
 """Reads the script by its length and leaves standard input open: its end means that we have left."""
 
 BUSY_SECONDS = 2.0
-FAILED = 127
-"""The exit status of a command that the pod does not have."""
 
 HOST_ROOT = "nodetune: "
 """How a program in a pod begins the line that says why it cannot work."""

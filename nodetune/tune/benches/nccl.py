@@ -111,7 +111,6 @@ class NcclBench:
             ),
             link=str(about.get("link") or ""),
             nvls=any(each.about.get("nvls") is True for each in found),
-            gdr=about.get("gdr") if isinstance(about.get("gdr"), bool) else None,
             nics=tuple(map(str, nics)) if isinstance(nics, list) else (),
             roce=(layers == {"Ethernet"}) if layers in ({"Ethernet"}, {"InfiniBand"}) else None,
             set={**self._in_files(), **nccl_cases.settings(found), **self._env},

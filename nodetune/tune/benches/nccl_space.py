@@ -14,7 +14,6 @@ from nodetune.checks.shared.nccl_table import release, since, variables
 from nodetune.tune.model import Choice, Parameter, Setting
 
 GUIDE = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html"
-OBJECTIVES = ("bandwidth", "overlap", "latency")
 MAX_SOCKETS = 64
 """NCCL_SOCKET_NTHREADS times NCCL_NSOCKS_PERTHREAD cannot exceed it (user guide)."""
 
@@ -39,7 +38,6 @@ class Survey:
     transport: str = ""
     link: str = ""
     nvls: bool = False
-    gdr: bool | None = None
     nics: tuple[str, ...] = ()
     roce: bool | None = None
     set: Mapping[str, str] = field(default_factory=dict)

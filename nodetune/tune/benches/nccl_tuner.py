@@ -20,9 +20,6 @@ SOURCE, LIBRARY, ROWS, INSTALL = "nodetune_tuner.c", "libnodetune-tuner.so", "nc
 FOLDER = "/etc/nodetune"
 """Where the plugin finds its rows: it accepts only an absolute path."""
 
-FIRST = "2.22"
-"""The release since which a tuner gets the cost table of NCCL (tuner API 3)."""
-
 NEAR = 4
 """Measured sizes up to this factor apart form one range of a row. Between others, NCCL decides."""
 
