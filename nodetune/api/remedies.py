@@ -55,13 +55,13 @@ def limit(item: str) -> Remedy:
     )
 
 
-def systemd_dropin(unit: str, section: str, key: str, disruption: str = "service restart") -> Remedy:
+def systemd_dropin(unit: str, section: str, key: str) -> Remedy:
     """Set one key of a unit (or of system.conf, logind.conf) in a drop-in file."""
     return Remedy(
         "systemd_dropin",
         f"{unit} [{section}] {key}",
         {"unit": unit, "section": section, "key": key},
-        disruption,
+        "service restart",
         file=f"/etc/systemd/{'' if unit.endswith('.conf') else 'system/'}{unit}.d/zz-nodetune.conf",
     )
 

@@ -142,18 +142,10 @@ class Printer:
         failed = [(each.state, each.host, each.message) for each in self._results if each.state != "ok"]
         if not failed:
             return
-        from nodetune.report.text.host_names import ACCEPT, KEYS, causes, named
+        from nodetune.report.text.host_names import unreached
 
-        lost = [(state, why, hosts) for state, found in causes(failed).items() for why, hosts in found]
         self._title(f"NOT REACHED: {len(failed)} of {text.count(self._hosts, 'host')}")
-        for state, why, hosts in lost[:MAX_REASONS]:
-            self._out.line((state, "bold magenta"), f"  {named(hosts, 48)}: {why}", indent=INDENT, hang=" " * 8)
-        if rest := lost[MAX_REASONS:]:
-            left = sum(len(hosts) for *_, hosts in rest)
-            told = f"{text.count(len(rest), 'more reason')} ({text.count(left, 'host')}): --format json lists all"
-            self._out.line((f"… and {told}", "dim"), indent=INDENT)
-        if any(why == KEYS for _, why, _ in lost):
-            self._to_do(self._commands.audit(ACCEPT))
+        unreached(self._out, failed, self._commands.audit(), indent=INDENT)
 
     def _worst(self, hosts: Sequence[Worst]) -> None:
         if not hosts:

@@ -105,17 +105,19 @@ def aged(results: Iterable[HostResult]) -> dict[str, list[str]]:
     return dict(sorted(found.items(), key=lambda each: -len(each[1])))
 
 
-def unreached(out: Lines, failures: Iterable[Failure], command: str = "") -> None:
-    """Print the unreachable hosts by state and reason. `command` is the command that was run, to be proposed again."""
-    for state, found in causes(failures).items():
-        out.line((state, "bold magenta"), f"  {named([host for _, hosts in found for host in hosts])}")
-        for why, hosts in found[:MAX_REASONS]:
-            out.line(f"{named(hosts, 60)}: " if len(found) > 1 else "", why, indent=" " * 10)
-            if why == KEYS:
-                out.whole(("next     ", "dim"), (f"{command} {ACCEPT}".strip(), "green"), indent=" " * 10)
-        if rest := found[MAX_REASONS:]:
-            told = f"{plain_text.count(len(rest), 'more reason')} ({plain_text.count(sum(len(hosts) for _, hosts in rest), 'host')})"
-            out.line((f"… and {told}: --format json lists all", "dim"), indent=" " * 10)
+def unreached(out: Lines, failures: Iterable[Failure], command: str = "", *, indent: str = "") -> None:
+    """Print one line for each reason. `command` is the command that was run, to be proposed again."""
+    lost = [(state, why, hosts) for state, found in causes(failures).items() for why, hosts in found]
+    for state, why, hosts in lost[:MAX_REASONS]:
+        out.line((state, "bold magenta"), f"  {named(hosts, 48)}: {why}", indent=indent, hang=" " * 8)
+    if rest := lost[MAX_REASONS:]:
+        left = sum(len(hosts) for *_, hosts in rest)
+        told = (
+            f"{plain_text.count(len(rest), 'more reason')} ({plain_text.count(left, 'host')}): --format json lists all"
+        )
+        out.line((f"… and {told}", "dim"), indent=indent)
+    if any(why == KEYS for _, why, _ in lost):
+        out.whole(("to do     ", "dim"), (f"{command} {ACCEPT}".strip(), "green"), indent=indent)
 
 
 def causes(failures: Iterable[Failure]) -> dict[str, list[tuple[str, list[str]]]]:

@@ -108,7 +108,7 @@ def test_a_dying_program_on_one_node_spares_the_other(cluster, verify):
     code, out, _ = ended(process)
     assert code == 3, out
     assert re.search(r"^n01  unknown hardware  jitter, ", out, re.MULTILINE)
-    assert re.search(r"^dropped  n02\n +its task ended \(Killed\)", out, re.MULTILINE), out
+    assert re.search(r"^dropped  n02: its task ended \(Killed\)", out, re.MULTILINE), out
     assert no_job_is_left(cluster)
 
 

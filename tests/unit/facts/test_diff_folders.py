@@ -39,7 +39,7 @@ def test_a_truncated_file_is_named_and_the_others_are_compared(folders):
     done = nodetune("diff", before, after)
     assert done.returncode == 3
     shown = " ".join(done.stdout.split())
-    assert f"bad facts b {after}/b.json: not JSON" in shown
+    assert f"bad facts b: {after}/b.json: not JSON" in shown
     assert "driver_version c: 1 → 2" in shown
     assert "1 changed on 2 hosts; 1 host not compared" in shown
     assert "lost" not in shown

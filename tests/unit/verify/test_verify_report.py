@@ -163,8 +163,8 @@ def test_what_could_not_be_measured_stands_with_its_reason():
 def test_hosts_that_were_not_measured_are_folded_and_named():
     refused = [HostVerification(f"gpu{n}", "refused", f"gpu{n}: nothing listens on port 22") for n in (2, 3, 4)]
     text = printed(proof_of(), *refused, HostVerification("gpu9", "busy", "its GPUs are in use by python (40001)"))
-    assert "refused  gpu[2-4]\n          nothing listens on port 22\n" in text
-    assert "busy  gpu9\n          its GPUs are in use by python (40001)\n" in text
+    assert "refused  gpu[2-4]: nothing listens on port 22\n" in text
+    assert "busy  gpu9: its GPUs are in use by python (40001)\n" in text
 
 
 def test_nothing_from_a_host_reaches_the_terminal_raw():
