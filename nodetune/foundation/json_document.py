@@ -13,7 +13,7 @@ from nodetune.foundation import UserError, file_io
 
 
 class DocumentError(UserError):
-    """A file that is no document of its kind; the text is one line: file, fault, and what to do."""
+    """A file is not a document of its kind; the text is one line: file, fault, and what to do."""
 
 
 def head(schema: str) -> dict[str, Any]:
@@ -26,11 +26,14 @@ def text(data: Any) -> str:
 
 
 def read(
-    path: Path, schema: str, largest: int, remedy: str, hook: Callable[[dict[str, Any]], Any] | None = None
+    path: Path, schema: str, largest: int, remedy: str, change: Callable[[dict[str, Any]], Any] | None = None
 ) -> dict[str, Any]:
-    """Read a document of this schema. Raise DocumentError with the remedy, or OSError. `hook`: as of json.loads."""
+    """Read a document of this schema. Raise DocumentError with the remedy, or OSError.
+
+    `change`: what each object becomes while the document is parsed.
+    """
     try:
-        found = json.loads(file_io.read(path, largest), object_hook=hook)
+        found = json.loads(file_io.read(path, largest), object_hook=change)
     except (ValueError, RecursionError):
         raise DocumentError(f"{path}: not JSON: {remedy}") from None
     if not isinstance(found, dict) or found.get("schema") != schema:
