@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from nodetune.checks.shared.nccl_reading import is_at, lists, number
 from nodetune.checks.shared.nccl_settings import Problems, Setting, effective, problems, subject
-from nodetune.checks.shared.nccl_table import About, table, variables
+from nodetune.checks.shared.nccl_table import About, release, since, table, variables
 
 # -- debugging that is left on -----------------------------------------------------------------------------------------
 
@@ -33,15 +33,26 @@ def _is_on(value: str, at: int | list[str]) -> bool:
 # -- fast paths that are disabled --------------------------------------------------------------------------------------
 
 
-def lost_paths(settings: Sequence[Setting], has: Mapping[str, bool]) -> Problems:
-    """Return disabled fast paths. `has` names the host's hardware (rdma, efa): without it nothing is lost."""
+def lost_paths(settings: Sequence[Setting], exists: Mapping[str, bool | str], version: str) -> tuple[Problems, Problems]:
+    """Return disabled fast paths: those that the host has, and those that it may have, with what.
+
+    `exists` has an answer for each word that `when` of the table may have, `version` the one NCCL of the host or nothing.
+    """
+    found: tuple[Problems, Problems] = ({}, {})
 
     def judge(setting: Setting, about: About) -> str:
-        missed = "lost_at" in about and ("when" not in about or has.get(about["when"], False))
-        off = missed and is_at(setting["value"], about["lost_at"])
-        return f"{setting['value']} disables {about['loses']}" if off else ""
+        path = exists[about["when"]] if is_at(setting["value"], about.get("lost_at", [])) else False
+        if not path or (version and release(version) < release(since(about) or version)):
+            return ""
+        text = f"{setting['value']} disables {about['loses']}"
+        found[path is not True][subject(setting)] = text if path is True else f"{text}; only with {path}"
+        return ""
 
-    return {**problems(settings, judge), **_no_adaptive_routing(settings)}
+    problems(settings, judge)
+    routed = effective(settings, "NCCL_IB_ADAPTIVE_ROUTING")
+    if exists["infiniband"] is True or (exists["rdma"] is True and routed and number(routed["value"])[0]):
+        found[0].update(_no_adaptive_routing(settings))
+    return found
 
 
 def _no_adaptive_routing(settings: Sequence[Setting]) -> Problems:
@@ -55,15 +66,16 @@ def _no_adaptive_routing(settings: Sequence[Setting]) -> Problems:
 # -- corrupt data and hangs --------------------------------------------------------------------------------------------
 
 
-def unsafe(settings: Sequence[Setting]) -> Problems:
-    """Return values that can corrupt data or hang a job."""
-    return problems(settings, _harm)
+def unsafe(settings: Sequence[Setting], exists: Mapping[str, bool | str]) -> Problems:
+    """Return values that can corrupt data or hang a job, unless the host lacks the path (see lost_paths)."""
 
+    def judge(setting: Setting, about: About) -> str:
+        if setting["name"] == "NCCL_PROTO" and _chosen("LL128", setting["value"]):
+            return "forces LL128: corrupts data if the hardware does not support it"
+        risky = is_at(setting["value"], about.get("risky_at", []))
+        return about["harm"] if risky and exists.get(about.get("when", ""), True) else ""
 
-def _harm(setting: Setting, about: About) -> str:
-    if setting["name"] == "NCCL_PROTO" and _chosen("LL128", setting["value"]):
-        return "forces LL128: corrupts data if the hardware does not support it"
-    return about["harm"] if "risky_at" in about and is_at(setting["value"], about["risky_at"]) else ""
+    return problems(settings, judge)
 
 
 def _chosen(word: str, value: str) -> bool:
