@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from nodetune.checks.shared.nccl_reading import is_at, lists, number
 from nodetune.checks.shared.nccl_settings import Problems, Setting, effective, problems, subject
 from nodetune.checks.shared.nccl_table import About, release, since, table, variables
+
+Path = bool | str
+"""Whether the host has a path; where its facts do not show it, a text that says with what it would."""
 
 # -- debugging that is left on -----------------------------------------------------------------------------------------
 
@@ -33,26 +37,25 @@ def _is_on(value: str, at: int | list[str]) -> bool:
 # -- fast paths that are disabled --------------------------------------------------------------------------------------
 
 
-def lost_paths(settings: Sequence[Setting], exists: Mapping[str, bool | str], version: str) -> tuple[Problems, Problems]:
-    """Return disabled fast paths: those that the host has, and those that it may have, with what.
+def lost_paths(
+    settings: Sequence[Setting], exists: Mapping[str, Path], version: str = "", sure: bool = True
+) -> Problems:
+    """Return disabled fast paths that the host has, or if not `sure` those that it may have, and with what.
 
-    `exists` has an answer for each word that `when` of the table may have, `version` the one NCCL of the host or nothing.
+    `exists` answers the words that `when` of the table may have. `version` is the one NCCL of the host, or nothing.
     """
-    found: tuple[Problems, Problems] = ({}, {})
 
     def judge(setting: Setting, about: About) -> str:
-        path = exists[about["when"]] if is_at(setting["value"], about.get("lost_at", [])) else False
-        if not path or (version and release(version) < release(since(about) or version)):
+        off = is_at(setting["value"], about.get("lost_at", []))
+        path = off and exists.get(about["when"], False)
+        if not path or (path is True) != sure or (version and release(version) < release(since(about))):
             return ""
-        text = f"{setting['value']} disables {about['loses']}"
-        found[path is not True][subject(setting)] = text if path is True else f"{text}; only with {path}"
-        return ""
+        return f"{setting['value']} disables {about['loses']}" + ("" if sure else f"; only with {path}")
 
-    problems(settings, judge)
-    routed = effective(settings, "NCCL_IB_ADAPTIVE_ROUTING")
-    if exists["infiniband"] is True or (exists["rdma"] is True and routed and number(routed["value"])[0]):
-        found[0].update(_no_adaptive_routing(settings))
-    return found
+    found = problems(settings, judge)
+    chosen = effective(settings, "NCCL_IB_ADAPTIVE_ROUTING")
+    routed = exists.get("infiniband") is True or (chosen and exists.get("rdma") is True and is_at(chosen["value"], 1))
+    return {**found, **_no_adaptive_routing(settings)} if routed and sure else found
 
 
 def _no_adaptive_routing(settings: Sequence[Setting]) -> Problems:
@@ -66,7 +69,7 @@ def _no_adaptive_routing(settings: Sequence[Setting]) -> Problems:
 # -- corrupt data and hangs --------------------------------------------------------------------------------------------
 
 
-def unsafe(settings: Sequence[Setting], exists: Mapping[str, bool | str]) -> Problems:
+def unsafe(settings: Sequence[Setting], exists: Mapping[str, Path] = MappingProxyType({})) -> Problems:
     """Return values that can corrupt data or hang a job, unless the host lacks the path (see lost_paths)."""
 
     def judge(setting: Setting, about: About) -> str:

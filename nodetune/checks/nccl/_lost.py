@@ -12,11 +12,14 @@ from nodetune.checks.shared.nccl_table import only, variables
 NEEDS = ("nccl.settings", *_paths.NEEDS)
 
 
-def lost(facts: FactsView) -> tuple[Problems, Problems]:
-    """Return the disabled paths that the host has, and those that it may have. Raise FactUnreadError without RDMA ports."""
+def lost(facts: FactsView, sure: bool = True) -> Problems:
+    """Return the disabled paths that the host has, or if not `sure` those that it may have.
+
+    Raise FactUnreadError if the RDMA ports could not be read.
+    """
     settings, exists = facts["nccl.settings"], _paths.paths(facts)
     facts.get("rdma.ports")
     p2p = [effective(settings, name) for name in ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL")]
     if any(each and is_at(each["value"], variables()[each["name"]]["lost_at"]) for each in p2p):
         exists["shm"] = exists["gpus"]
-    return lost_paths(settings, exists, only(facts.readable("nccl.libraries", [])))
+    return lost_paths(settings, exists, only(facts.readable("nccl.libraries", [])), sure)

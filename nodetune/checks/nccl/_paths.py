@@ -8,14 +8,11 @@ from itertools import combinations
 from typing import Any
 
 from nodetune.api import Absent, Each, FactsView, Value
-from nodetune.checks.nccl._effects import has_efa
+from nodetune.checks.nccl._effects import Path, has_efa
 from nodetune.checks.shared.gpu_cards import FOR_DESKS, GRACE, WITHOUT_GPUDIRECT, readable_names
 from nodetune.checks.shared.nccl_table import only, release
 from nodetune.checks.shared.pci_devices import efa_adapters
 from nodetune.checks.shared.rdma_ports import PEERMEM, active, for_gpus, without_iwarp
-
-Path = bool | str
-"""Whether the path exists; where the facts do not show it, a text that says with what it would."""
 
 NEEDS = (
     "nccl.libraries",
@@ -44,11 +41,16 @@ OF_VERBS = ("InfiniBand", "Ethernet")
 Pair = frozenset[str]
 
 
+PATHS = (
+    *("rdma", "infiniband", "guest_rdma", "efa", "net", "gdr", "dmabuf", "flush"),
+    *("gpus", "p2p", "one_process", "shm", "nvb", "pxn", "nvls", "rack"),
+)
+
+
 def paths(facts: FactsView) -> dict[str, Path]:
-    """Return, for each word that `when` of the table may have, whether the host has the path."""
+    """Return for each of PATHS whether the host has it."""
     host = _Host(facts)
-    names = ("rdma", "efa", "net", "infiniband", "guest_rdma", "gdr", "dmabuf", "flush", "gpus", "p2p", "one_process")
-    return {name: getattr(host, name)() for name in (*names, "shm", "nvb", "pxn", "nvls", "rack")}
+    return {name: getattr(host, name)() for name in PATHS}
 
 
 def _all(*parts: Path) -> Path:

@@ -29,7 +29,7 @@ STEPS = (
 
 
 def disabled(facts: FactsView) -> Any:
-    return lost(facts)[0] or []
+    return lost(facts) or []
 
 
 CHECK = Check(

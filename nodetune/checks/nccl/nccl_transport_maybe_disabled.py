@@ -18,7 +18,7 @@ from nodetune.checks.nccl.nccl_transport_disabled import STEPS
 
 
 def maybe_disabled(facts: FactsView) -> Any:
-    return lost(facts)[1] or []
+    return lost(facts, sure=False) or []
 
 
 CHECK = Check(

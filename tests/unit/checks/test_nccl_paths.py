@@ -73,7 +73,12 @@ OPEN = {"kernel.nvidia_flavour": {"value": "open"}, "modules.loaded": {"value": 
 PEERMEM = {**OPEN, "modules.loaded": {"value": ["nvidia", "nvidia_peermem"]}}
 CLOSED = {**OPEN, "kernel.nvidia_flavour": {"value": "proprietary"}}
 NVLS, MNNVL, NVB, PXN = "NCCL_NVLS_ENABLE=0", "NCCL_MNNVL_ENABLE=0", "NCCL_NVB_DISABLE=1", "NCCL_PXN_DISABLE=1"
-P2P, SHM, DIRECT, GDR = "NCCL_P2P_DISABLE=1", "NCCL_SHM_DISABLE=1", "NCCL_P2P_DIRECT_DISABLE=1", "NCCL_NET_GDR_LEVEL=LOC"
+P2P, SHM, DIRECT, GDR = (
+    "NCCL_P2P_DISABLE=1",
+    "NCCL_SHM_DISABLE=1",
+    "NCCL_P2P_DIRECT_DISABLE=1",
+    "NCCL_NET_GDR_LEVEL=LOC",
+)
 IB, NET, ROUTING = "NCCL_IB_DISABLE=1", "NCCL_NET=Socket", "NCCL_IB_AR_THRESHOLD=8388608"
 ORDER, DMABUF, CACHE = "NCCL_IB_PCI_RELAXED_ORDERING=0", "NCCL_DMABUF_ENABLE=0", "OFI_NCCL_MR_CACHE_DISABLE=1"
 

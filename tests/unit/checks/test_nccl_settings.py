@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodetune.checks.nccl import _adapters, _effects, _names, _prefixes, _values
+from nodetune.checks.nccl import _adapters, _effects, _names, _paths, _prefixes, _values
 from nodetune.checks.shared import nccl_reading, nccl_settings, nccl_table
 from nodetune.checks.shared.nccl_table import table, variables
 
@@ -34,7 +34,6 @@ def only(problems):
 
 KINDS = {"setting", "debugging", "experimental", "internal", "deprecated", "removed", "invented", "superfluous"}
 TYPES = {*_values.BY_TYPE, "interfaces", "hcas", "ucx_devices", "path", "text"}
-CONDITIONS = {"rdma", "efa", "p2p", "nvlink"}
 
 
 @pytest.mark.parametrize("name", sorted(variables()))
@@ -45,8 +44,9 @@ def test_every_variable_has_a_description_and_a_source(name):
     assert about["kind"] in ("removed", "invented") or about["type"] in TYPES
     assert about["kind"] != "removed" or "last" in about or about["component"] != "nccl"
     assert ("lost_at" in about) == ("loses" in about)
+    assert "lost_at" not in about or "when" in about
     assert ("risky_at" in about) == ("harm" in about)
-    assert about.get("when", "rdma") in CONDITIONS
+    assert about.get("when", "rdma") in _paths.PATHS
     assert about.get("type") not in ("word", "words") or about["values"]
 
 
