@@ -66,6 +66,7 @@ class _Host:
     def __init__(self, facts: FactsView) -> None:
         self._facts = facts
         self._names = readable_names(facts)
+        self._version = only(facts.readable("nccl.libraries", []))
         self._mig = {gpu for gpu, mode in facts.readable("gpu.mig_mode", {}).items() if mode == "enabled"}
         self._pairs = {
             frozenset(pair.split("-")): status["nvlink"] == "ok"
@@ -156,15 +157,20 @@ class _Host:
     def _pcie(self) -> Path:
         """Return whether GPUs reach each other over PCIe for sure: data-centre cards, where no hypervisor is between them.
 
-        By default NCCL does so below one PCIe switch, and on AMD with two GPUs anywhere.
+        By default NCCL does so below one PCIe switch.
         """
         cards = [name for name in self._names if not FOR_DESKS.search(name)]
         if len(cards) < 2 or (self._count() or 0) < 2 or self._facts.readable("host.virtual") is not False:
             return False
-        if len(self._names) == 2 and self._facts.readable("cpu.vendor") == "AuthenticAMD":
-            return True
         above = self._above(self._facts.readable("gpu.bdf", {}).values())
-        return any(_one_switch(*pair) for pair in combinations(above, 2)) if above else "GPUs below one PCIe switch"
+        near = any(_one_switch(*pair) for pair in combinations(above, 2)) if above else "GPUs below one PCIe switch"
+        return _any(near, self._facts.readable("cpu.vendor") == "AuthenticAMD" and self._anywhere())
+
+    def _anywhere(self) -> Path:
+        """Return whether NCCL on AMD uses peers on other root ports: all before 2.23, since then two (src/graph/paths.cc)."""
+        if self._count() == 2:
+            return True
+        return release(self._version) < (2, 23) if self._version else "NCCL before 2.23"
 
     def _above(self, bdfs: Iterable[str | None]) -> list[list[str]]:
         """Return the bridges above each device, from the root port down."""
@@ -228,11 +234,11 @@ class _Host:
 
     def _enough_for_nvls(self) -> Path:
         """Return whether the GPUs are more than two, or two with 2.17 or from 2.28.7 on (src/transport/nvls.cc)."""
-        count, version = self._count(), only(self._facts.readable("nccl.libraries", []))
+        count = self._count()
         if count is None or count > 2:
             return "more than two GPUs" if count is None else True
-        if version and count == 2:
-            return not (2, 18) <= release(version) < (2, 28, 7)
+        if self._version and count == 2:
+            return not (2, 18) <= release(self._version) < (2, 28, 7)
         return count == 2 and "NCCL 2.28.7 or newer"
 
 
