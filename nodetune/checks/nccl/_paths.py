@@ -201,7 +201,8 @@ class _Host:
         return [next(iter(pair - {gpu})) for pair, linked in self._pairs.items() if linked and gpu in pair]
 
     def pxn(self) -> Path:
-        return _all(self._nvlink(), self.net())
+        """Return whether GPUs may send through the adapter of another one, which takes GPUDirect RDMA there."""
+        return _all(self._nvlink(), _any(self.gdr(), self.efa()))
 
     # -- through the NVSwitches ----------------------------------------------------------------------------------------------
 

@@ -150,6 +150,7 @@ KEPT = [
     (NVB, MIG),
     (PXN, HGX),
     (PXN, {**ROOTS, **RDMA}),
+    (PXN, {**gpus("NVIDIA GeForce RTX 3090", 2, "gpu"), **RDMA}),
     (PXN, {**gpus(H100, 1, "switch", virtual=True), **RDMA}),
     (P2P, gpus(H100, 1, "switch", virtual=True)),
     (P2P, ROOTS),
