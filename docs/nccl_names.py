@@ -1,4 +1,4 @@
-"""Compare nodetune/data/nccl_env.yml with what a library of NCCL reads. By hand, after a release of NCCL; nothing else runs it.
+"""Compare nodetune/data/nccl_env.yml with what a library of NCCL reads. Run it manually after a release of NCCL.
 
     pip download --no-deps nvidia-nccl-cu12==2.32.3
     python docs/nccl_names.py nvidia_nccl_cu12-2.32.3-*.whl

@@ -54,7 +54,7 @@ def paths(facts: FactsView) -> dict[str, Path]:
 
 
 def _all(*parts: Path) -> Path:
-    """Return whether all exist: one that does not decides, and else one that is not known."""
+    """Return whether all exist: False if one does not, else what an unknown one takes."""
     return False if False in parts else next((part for part in parts if part is not True), True)
 
 
