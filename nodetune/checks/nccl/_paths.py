@@ -36,7 +36,11 @@ NEEDS = (
 )
 HOPPER = re.compile(r"\b(G?H\d{2,3}|G?B\d{3})\b")
 OLDER = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada")
-SWITCHES_HIDDEN = re.compile(r"\bB[23]00\b")
+BOARDS_OF_EIGHT = re.compile(r"SXM[34]\b|\b(H100|H200|H800|H20|B[23]00)\b")
+"""GPUs of which eight or more in one host are on a board with NVSwitches, unless the name has one of the next."""
+WITHOUT_SWITCHES = re.compile(r"\b(NVL|PCIe|RTX|GB10)\b")
+CUBE_MESH = re.compile(r"\b[PV]100-SXM2\b")
+RACK = re.compile(r"\bGB[23]00\b")
 OF_VERBS = ("InfiniBand", "Ethernet")
 Pair = frozenset[str]
 
@@ -99,6 +103,9 @@ class _Host:
         return _all(self.rdma(), self._facts.readable("host.virtual") is True or "a virtual machine")
 
     def gdr(self) -> Path:
+        return _any(self._gpudirect(), self.efa())
+
+    def _gpudirect(self) -> Path:
         """Return whether GPUDirect RDMA is possible: by default NCCL uses it below one PCIe switch, or over NVLink-C2C."""
         able = not self._names or any(not WITHOUT_GPUDIRECT.search(name) for name in self._names)
         near = self._facts.readable("host.virtual") is not False or any(map(GRACE.search, self._names)) or self._near()
@@ -114,12 +121,12 @@ class _Host:
     def dmabuf(self) -> Path:
         loaded, flavour = self._facts.readable("modules.loaded"), self._facts.readable("kernel.nvidia_flavour")
         if loaded is None or flavour is None:
-            return _all(self.gdr(), "the open kernel modules and no nvidia_peermem")
-        return _all(self.gdr(), flavour == "open" and not PEERMEM & set(loaded))
+            return _all(self._gpudirect(), "the open kernel modules and no nvidia_peermem")
+        return _all(self._gpudirect(), flavour == "open" and not PEERMEM & set(loaded))
 
     def flush(self) -> Path:
         hopper = self._hopper()
-        return _all(self.gdr(), not hopper if isinstance(hopper, bool) else "GPUs before Hopper")
+        return _all(self._gpudirect(), not hopper if isinstance(hopper, bool) else "GPUs before Hopper")
 
     # -- between the GPUs of the host --------------------------------------------------------------------------------------
 
@@ -141,8 +148,10 @@ class _Host:
         return None
 
     def _linked(self) -> bool:
-        """Return whether a pair of GPUs is linked by NVLink."""
-        return any(self._pairs.values()) and self._active() is not False if self._pairs else bool(self._active())
+        """Return whether a pair of GPUs is linked by NVLink for sure."""
+        if self._pairs:
+            return any(self._pairs.values()) and self._active() is not False
+        return self._switched() is True if self._active() is None else bool(self._active())
 
     def _nvlink(self) -> Path:
         count = self._count()
@@ -164,7 +173,10 @@ class _Host:
             return False
         above = self._above(self._facts.readable("gpu.bdf", {}).values())
         near = any(_one_switch(*pair) for pair in combinations(above, 2)) if above else "GPUs below one PCIe switch"
-        return _any(near, self._facts.readable("cpu.vendor") == "AuthenticAMD" and self._anywhere())
+        return _any(near, self._amd() and self._anywhere())
+
+    def _amd(self) -> bool:
+        return bool(self._facts.readable("cpu.vendor") == "AuthenticAMD")
 
     def _anywhere(self) -> Path:
         """Return whether NCCL on AMD uses peers on other root ports: all before 2.23, since then two (src/graph/paths.cc)."""
@@ -178,20 +190,23 @@ class _Host:
         return [devices[bdf]["parents"] for bdf in bdfs if bdf in devices]
 
     def shm(self) -> Path:
-        """Return whether GPUs that cannot reach each other share memory of the host."""
-        if self._linked() and (self._switched() is True or (self._pairs and all(self._pairs.values()))):
+        """Return whether GPUs that cannot reach each other, also over a third, share memory of the host."""
+        apart = [pair for pair, linked in self._pairs.items() if not linked and not self._by_a_third(pair)]
+        if self._linked() and (self._switched() is True or (self._pairs and not apart)):
             return False
         above = self._above(self._facts.readable("gpu.bdf", {}).values())
-        below_one = self.p2p() is True and len(above) > 1 and all(_one_switch(*pair) for pair in combinations(above, 2))
-        pair_of_amd = self._pcie() is True and self._count() == 2
-        return False if below_one or pair_of_amd else self.gpus()
+        one_switch = all(_one_switch(*pair) for pair in combinations(above, 2))
+        if self._pcie() is True and (one_switch or (self._amd() and self._anywhere() is True)):
+            return False
+        sure = (self._active() is False or bool(apart)) and not isinstance(self._pcie(), str)
+        return _all(self.gpus(), sure or "GPUs that cannot reach each other")
 
     def nvb(self) -> Path:
         """Return whether two GPUs without a link between them both have one to a third."""
         if self._pairs:
             return self._linked() and any(self._by_a_third(pair) for pair, linked in self._pairs.items() if not linked)
-        count, able = self._count(), self._nvlink() and self._switched() is not True
-        return able and (count is None or count > 2) and "GPUs that are not all linked"
+        able = self._active() is not False and self._switched() is not True
+        return able and len([*filter(CUBE_MESH.search, self._names)]) > 4 and "GPUs that are not all linked"
 
     def _by_a_third(self, pair: Pair) -> bool:
         one, other = pair
@@ -202,7 +217,7 @@ class _Host:
 
     def pxn(self) -> Path:
         """Return whether GPUs may send through the adapter of another one, which takes GPUDirect RDMA there."""
-        return _all(self._nvlink(), _any(self.gdr(), self.efa()))
+        return _all(self._nvlink(), self.gdr())
 
     # -- through the NVSwitches ----------------------------------------------------------------------------------------------
 
@@ -210,14 +225,17 @@ class _Host:
         """Return whether the NVLinks lead to switches. A guest sees no switch, yet it sees where the links end."""
         if self._remotes & {"switch", "gpu"}:
             return "switch" in self._remotes
-        return self._switches_by_other_facts() or (self._active() is not False and "NVSwitches")
+        never = any(map(WITHOUT_SWITCHES.search, self._names)) or self._active() is False
+        return self._fabric_or_bus() or (not never and (self._board_of_eight() or "NVSwitches"))
 
-    def _switches_by_other_facts(self) -> bool:
+    def _fabric_or_bus(self) -> bool:
         devices = self._facts.readable("pci.devices", {}).values()
         on_bus = any(each["vendor"] == "10de" and each["class"] == "0680" for each in devices)
-        hidden = self._facts.readable("host.virtual") is False and any(map(SWITCHES_HIDDEN.search, self._names))
         fabric = self._facts.readable("gpu.fabric", {}).values()
-        return on_bus or hidden or any(each["state"] == "completed" for each in fabric)
+        return on_bus or any(each["state"] == "completed" for each in fabric)
+
+    def _board_of_eight(self) -> bool:
+        return len([*filter(BOARDS_OF_EIGHT.search, self._names)]) > 7
 
     def _hopper(self) -> Path:
         kinds = self._facts.readable("gpu.architecture", {}).values()
@@ -227,7 +245,8 @@ class _Host:
 
     def rack(self) -> Path:
         """Return whether the NVLinks go on to other hosts."""
-        return _all(any(map(GRACE.search, self._names)), self._switched())
+        named = any(map(GRACE.search, self._names)) and (self._switched() is True or any(map(RACK.search, self._names)))
+        return _all(named, self._count() != 0, self._switched())
 
     def nvls(self) -> Path:
         enough = True if self.rack() is True else self._enough_for_nvls()

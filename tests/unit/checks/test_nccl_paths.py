@@ -63,6 +63,7 @@ HGX = gpus(H100, 8, "switch", architecture="hopper")
 A100 = gpus("NVIDIA A100-SXM4-80GB", 8, "switch", architecture="ampere")
 PAIR = gpus(H100, 2, "switch", virtual=True, architecture="hopper")
 GB200 = gpus("NVIDIA GB200", 4, "switch")
+PRO = gpus("NVIDIA RTX PRO 6000 Blackwell Server Edition", 8, architecture="blackwell")
 MIG = {**HGX, "gpu.mig_mode": {"each": {f"GPU{each}": {"value": "enabled"} for each in range(8)}}}
 V100 = gpus("Tesla V100-SXM2-32GB", 8, "gpu", CUBE_MESH)
 BRIDGES = gpus("NVIDIA H100 NVL", 4, "gpu", {"01", "23"}, architecture="hopper")
@@ -117,13 +118,14 @@ LOST = [
     (P2P, {**ROOTS, **AMD, **nccl("2.22.3")}),
     ("NCCL_P2P_LEVEL=LOC", V100),
     (SHM, ROOTS),
-    (SHM, BRIDGES),
-    (SHM, V100),
+    (SHM, {**BRIDGES, **below(["a"], ["b"], ["c"], ["d"])}),
+    (NVLS, {"gpu.names": HGX["gpu.names"]}),
     (IB, {**HGX, **RDMA}),
     (NET, {**HGX, **EFA}),
     (NET, {**HGX, **ROCE}),
     (GDR, {**HGX, **RDMA}),
     (GDR, {**GB200, **RDMA}),
+    (GDR, {**A100, **EFA}),
     (ORDER, {**PAIR, **RDMA}),
     (DMABUF, {**HGX, **RDMA, **OPEN}),
     (ROUTING, {**HGX, **RDMA}),
@@ -140,6 +142,8 @@ KEPT = [
     (NVLS, ROOTS),
     (NVLS, V100),
     (NVLS, MIG),
+    (NVLS, {fact: PRO[fact] for fact in ("gpu.names", "gpu.architecture")}),
+    (MNNVL, {**GB200, "gpu.mig_mode": {"each": {f"GPU{each}": {"value": "enabled"} for each in range(4)}}}),
     (MNNVL, HGX),
     (MNNVL, gpus("NVIDIA B200", 8, "switch", architecture="blackwell")),
     (MNNVL, gpus("NVIDIA GH200 480GB", 1)),
@@ -161,6 +165,13 @@ KEPT = [
     (SHM, HGX),
     (SHM, gpus("NVIDIA L40S", 1)),
     (SHM, SWITCH),
+    (SHM, V100),
+    (SHM, GB200),
+    (SHM, {**ROOTS, **AMD, **nccl("2.22.3")}),
+    (SHM, {"gpu.names": A100["gpu.names"]}),
+    (NVLS, {"gpu.names": gpus("NVIDIA H200 NVL", 8)["gpu.names"]}),
+    (NVB, {"gpu.names": A100["gpu.names"]}),
+    (MNNVL, {"gpu.names": gpus("NVIDIA GH200 480GB", 1)["gpu.names"]}),
     (IB, {**HGX, **EFA}),
     (NET, {**HGX, **WITHOUT_EFA}),
     (GDR, {**gpus("NVIDIA GeForce RTX 4090", 4), **RDMA}),
@@ -171,10 +182,14 @@ KEPT = [
     (CACHE, {**HGX, **WITHOUT_EFA}),
 ]
 MAY = [
+    (MNNVL, {"gpu.names": GB200["gpu.names"]}, "NVSwitches"),
     (NVLS, PAIR, "NCCL 2.28.7 or newer"),
     (NVLS, {**PAIR, **nccl("2.27.7", "2.30.7")}, "NCCL 2.28.7 or newer"),
     (NVLS, {**PAIR, **nccl(None)}, "NCCL 2.28.7 or newer"),
-    (NVLS, {"gpu.names": HGX["gpu.names"]}, "NVSwitches"),
+    (NVLS, {"gpu.names": gpus(H100, 4)["gpu.names"]}, "NVSwitches"),
+    (NVB, {"gpu.names": V100["gpu.names"]}, "GPUs that are not all linked"),
+    (SHM, {"gpu.names": V100["gpu.names"]}, "GPUs that cannot reach each other"),
+    (SHM, BRIDGES, "GPUs that cannot reach each other"),
     (DIRECT, HGX, "a program that uses several GPUs in one process"),
     (P2P, gpus("NVIDIA L40S", 4), "GPUs below one PCIe switch"),
     (P2P, {**ROOTS, **AMD}, "NCCL before 2.23"),
