@@ -1,5 +1,6 @@
 """A setting of NCCL is a loss only where its path exists: on machines of many kinds, each setting where it costs and where not."""
 
+import json
 from itertools import combinations
 
 import pytest
@@ -8,9 +9,11 @@ from nodetune.api.model import HostResult
 from nodetune.audit.auditor import Auditor
 from nodetune.audit.selection import Selection
 from nodetune.facts import document
+from nodetune.foundation import paths
 
 SURE, MAYBE, UNSAFE = "nccl-transport-disabled", "nccl-transport-maybe-disabled", "nccl-setting-unsafe"
 CUBE_MESH = {"01", "02", "03", "06", "12", "13", "17", "23", "24", "35", "45", "46", "47", "56", "57", "67"}
+RECORDED = paths.bundled("facts/recorded")
 PORT = {"state": "ACTIVE", "rate_gbps": 400, "link_layer": "InfiniBand", "bdf": None}
 
 
@@ -245,3 +248,9 @@ def test_gpudirect_rdma_is_used_below_one_pcie_switch_only(auditor):
 def test_a_value_is_unsafe_only_where_the_path_is(auditor, line, has, lacks):
     assert found(auditor, has, line).keys() == {UNSAFE}
     assert not found(auditor, lacks, line)
+
+
+def test_the_bundled_guest_with_two_gpus_loses_nothing_by_its_own_setting_of_nvls(auditor):
+    facts = json.loads((RECORDED / "h100-x2.json").read_text())["facts"]
+    assert not found(auditor, facts, NVLS)
+    assert found(auditor, {**facts, "nccl.libraries": {"value": []}}, NVLS).keys() == {MAYBE}
