@@ -37,7 +37,7 @@ NEEDS = (
 HOPPER = re.compile(r"\b(G?H\d{2,3}|G?B\d{3})\b")
 OLDER = ("kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada")
 BOARDS_OF_EIGHT = re.compile(r"SXM[34]\b|\b(H100|H200|H800|H20|B[23]00)\b")
-"""GPUs of which eight or more in one host are on a board with NVSwitches, unless the name has one of the next."""
+"""GPUs that are on a board with NVSwitches where a host has eight or more, unless the name has a word of WITHOUT_SWITCHES."""
 WITHOUT_SWITCHES = re.compile(r"\b(NVL|PCIe|RTX|GB10)\b")
 CUBE_MESH = re.compile(r"\b[PV]100-SXM2\b")
 RACK = re.compile(r"\bGB[23]00\b")
