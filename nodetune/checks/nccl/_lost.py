@@ -15,11 +15,14 @@ NEEDS = ("nccl.settings", *_paths.NEEDS)
 def lost(facts: FactsView, sure: bool = True) -> Problems:
     """Return the disabled paths that the host has, or if not `sure` those that it may have.
 
-    Raise FactUnreadError if the RDMA ports could not be read.
+    Raise FactUnreadError if none is lost for sure, and the RDMA ports could not be read.
     """
     settings, exists = facts["nccl.settings"], _paths.paths(facts)
-    facts.get("rdma.ports")
     p2p = [effective(settings, name) for name in ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL")]
     if any(each and is_at(each["value"], variables()[each["name"]]["lost_at"]) for each in p2p):
         exists["shm"] = exists["gpus"]
-    return lost_paths(settings, exists, only(facts.readable("nccl.libraries", [])), sure)
+    version = only(facts.readable("nccl.libraries", []))
+    found = lost_paths(settings, exists, version, sure)
+    if sure and not found and lost_paths(settings, exists, version, sure=False):
+        facts.get("rdma.ports")
+    return found

@@ -217,6 +217,11 @@ def test_a_path_that_the_facts_do_not_show_is_low_and_says_with_what_it_exists(a
     assert says.keys() == {MAYBE} and says[MAYBE].severity == "low" and f"only with {what}" in says[MAYBE].observed
 
 
+def test_what_is_lost_inside_the_host_is_found_without_the_rdma_ports(auditor):
+    unread = {"rdma.ports": {"unread": "permission denied"}}
+    assert found(auditor, {**HGX, **unread}, NVLS, IB).keys() == {SURE, MAYBE}
+
+
 def test_without_peer_to_peer_gpus_need_shared_memory_although_nvlink_connects_them(auditor):
     assert "NCCL_SHM_DISABLE" in found(auditor, HGX, P2P, SHM)[SURE].observed
 
