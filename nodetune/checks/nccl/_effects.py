@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from nodetune.checks.shared.nccl_reading import is_at, lists, number
 from nodetune.checks.shared.nccl_settings import Problems, Setting, effective, problems, subject
-from nodetune.checks.shared.nccl_table import About, table, variables
+from nodetune.checks.shared.nccl_table import About, release, since, table, variables
+
+Path = bool | str
+"""Whether the host has a path; where its facts do not show it, a text that says with what it would."""
 
 # -- debugging that is left on -----------------------------------------------------------------------------------------
 
@@ -33,15 +37,25 @@ def _is_on(value: str, at: int | list[str]) -> bool:
 # -- fast paths that are disabled --------------------------------------------------------------------------------------
 
 
-def lost_paths(settings: Sequence[Setting], has: Mapping[str, bool]) -> Problems:
-    """Return disabled fast paths. `has` names the host's hardware (rdma, efa): without it nothing is lost."""
+def lost_paths(
+    settings: Sequence[Setting], exists: Mapping[str, Path], version: str = "", sure: bool = True
+) -> Problems:
+    """Return disabled fast paths that the host has, or if not `sure` those that it may have, and with what.
+
+    `exists` answers the words that `when` of the table may have. `version` is the one NCCL of the host, or nothing.
+    """
 
     def judge(setting: Setting, about: About) -> str:
-        missed = "lost_at" in about and ("when" not in about or has.get(about["when"], False))
-        off = missed and is_at(setting["value"], about["lost_at"])
-        return f"{setting['value']} disables {about['loses']}" if off else ""
+        off = is_at(setting["value"], about.get("lost_at", []))
+        path = off and exists.get(about["when"], False)
+        if not path or (path is True) != sure or (version and release(version) < release(since(about))):
+            return ""
+        return f"{setting['value']} disables {about['loses']}" + ("" if sure else f"; only with {path}")
 
-    return {**problems(settings, judge), **_no_adaptive_routing(settings)}
+    found = problems(settings, judge)
+    chosen = effective(settings, "NCCL_IB_ADAPTIVE_ROUTING")
+    routed = exists.get("infiniband") is True or (chosen and exists.get("rdma") is True and is_at(chosen["value"], 1))
+    return {**found, **_no_adaptive_routing(settings)} if routed and sure else found
 
 
 def _no_adaptive_routing(settings: Sequence[Setting]) -> Problems:
@@ -55,15 +69,16 @@ def _no_adaptive_routing(settings: Sequence[Setting]) -> Problems:
 # -- corrupt data and hangs --------------------------------------------------------------------------------------------
 
 
-def unsafe(settings: Sequence[Setting]) -> Problems:
-    """Return values that can corrupt data or hang a job."""
-    return problems(settings, _harm)
+def unsafe(settings: Sequence[Setting], exists: Mapping[str, Path] = MappingProxyType({})) -> Problems:
+    """Return values that can corrupt data or hang a job, unless the host lacks the path (see lost_paths)."""
 
+    def judge(setting: Setting, about: About) -> str:
+        if setting["name"] == "NCCL_PROTO" and _chosen("LL128", setting["value"]):
+            return "forces LL128: corrupts data if the hardware does not support it"
+        risky = is_at(setting["value"], about.get("risky_at", []))
+        return about["harm"] if risky and exists.get(about.get("when", ""), True) else ""
 
-def _harm(setting: Setting, about: About) -> str:
-    if setting["name"] == "NCCL_PROTO" and _chosen("LL128", setting["value"]):
-        return "forces LL128: corrupts data if the hardware does not support it"
-    return about["harm"] if "risky_at" in about and is_at(setting["value"], about["risky_at"]) else ""
+    return problems(settings, judge)
 
 
 def _chosen(word: str, value: str) -> bool:

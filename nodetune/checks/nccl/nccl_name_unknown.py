@@ -5,10 +5,11 @@ the intended setting keeps its default. Names are misspelt, and some that appear
 (NCCL_COLLECTIVE_ENABLE instead of NCCL_COLLNET_ENABLE).
 Confirm manually: strings -a "$(ldconfig -p | awk '/libnccl.so.2/ {print $NF; exit}')" | grep -x NCCL_NAME
 Side effects of the fix: None on this host: nothing reads the line. A container that mounts the file may contain a newer
-NCCL than nodetune supports: waive the check there. If the proposed name was meant, write it yourself, and measure:
-it takes effect for every program that loads NCCL from then on.
+NCCL than nodetune knows: waive the check there. Where no NCCL of the host settles it, only a name close to a known one is
+judged. If the proposed name was meant, write it yourself, and measure: it takes effect for every program that loads NCCL.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html ; https://github.com/NVIDIA/nccl (names in
-src/ of all release tags) ; https://github.com/Mellanox/nccl-rdma-sharp-plugins
+src/ of all release tags) ; https://pypi.org/project/nvidia-nccl-cu12/ (names in the libraries since) ;
+https://github.com/Mellanox/nccl-rdma-sharp-plugins
 """
 
 from typing import Any
@@ -19,11 +20,17 @@ from nodetune.checks.shared.nccl_table import newest, release, table
 
 
 def unknown_names(facts: FactsView) -> Any:
-    found = unknown(facts["nccl.settings"])
-    here, known = newest(facts.readable("nccl.libraries", [])), str(table()["about"]["newest"])
-    if found and release(here) > release(known):
-        return Unread(f"NCCL {here} of this host is newer than {known}, the newest whose names are known here")
-    return found or []
+    settings, libraries = facts["nccl.settings"], facts.readable("nccl.libraries", [])
+    known, versions = str(table()["about"]["newest"]), [each["version"] for each in libraries]
+    settled = bool(versions) and all(each and release(each) <= release(known) for each in versions)
+    here = newest(libraries)
+    jobs = (
+        f"NCCL {here} of this host is"
+        if here
+        else "no release of an NCCL of this host is known, and that of a job may be"
+    )
+    tomorrow = Unread(f"{jobs} newer than {known}, the newest whose names are known here")
+    return {**({} if settled else dict.fromkeys(unknown(settings), tomorrow)), **unknown(settings, settled)} or []
 
 
 CHECK = Check(

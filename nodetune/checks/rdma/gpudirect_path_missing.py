@@ -25,10 +25,8 @@ import re
 
 from nodetune.api import GPU_ON_PCI, RDMA, Absent, Check, FactsView, OneOf, Unread, Value, module
 from nodetune.checks.shared.gpu_cards import WITHOUT_GPUDIRECT, readable_names
-from nodetune.checks.shared.rdma_ports import for_gpus
-
-AMAZON = "1d0f"
-PEERMEM = {"nvidia_peermem", "nv_peer_mem"}
+from nodetune.checks.shared.pci_devices import AMAZON
+from nodetune.checks.shared.rdma_ports import PEERMEM, for_gpus
 
 
 def observe(facts: FactsView) -> Value | Absent | Unread:

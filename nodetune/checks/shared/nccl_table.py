@@ -39,6 +39,12 @@ def newest(libraries: Iterable[Mapping[str, Any]]) -> str:
     return max((str(each["version"]) for each in libraries if each.get("version")), key=release, default="")
 
 
+def only(libraries: Iterable[Mapping[str, Any]]) -> str:
+    """Return the release if the host has one NCCL; an empty string if it has none or several, or the release is unknown."""
+    versions = {each.get("version") for each in libraries}
+    return str(versions.pop() or "") if len(versions) == 1 else ""
+
+
 def since(about: Mapping[str, Any]) -> str:
     """Return the first release that reads a variable, from its tags or the user guide, or an empty string."""
     return min((about[key] for key in ("first", "guide") if key in about), key=release, default="")

@@ -11,6 +11,7 @@ Devices = dict[str, dict[str, Any]]
 BRIDGE = "0604"
 NVME = "0108"
 MELLANOX = "15b3"
+AMAZON = "1d0f"
 FULL = "full speed and width"
 
 
@@ -25,6 +26,10 @@ def mellanox_cards(devices: Devices) -> Devices:
         for bdf, each in devices.items()
         if each["vendor"] == MELLANOX and each["class"][:2] == "02" and not each.get("virtual_function")
     }
+
+
+def efa_adapters(devices: Devices) -> Devices:
+    return {bdf: each for bdf, each in devices.items() if each["vendor"] == AMAZON and each["device"].startswith("efa")}
 
 
 def physical_gpus(facts: FactsView) -> list[str]:

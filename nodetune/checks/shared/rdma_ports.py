@@ -10,6 +10,9 @@ Ports = dict[str, dict[str, Any]]
 
 FAST_GBPS = 100
 
+PEERMEM = {"nvidia_peermem", "nv_peer_mem"}
+"""Modules that give RDMA cards access to GPU memory where dma-buf does not."""
+
 ROCE_MTU = 4200
 """From here on RoCE sends packets of 4096 bytes, its largest."""
 

@@ -11,14 +11,12 @@ https://docs.aws.amazon.com/ec2/latest/instancetypes/ac.html (network cards)
 
 from nodetune import data
 from nodetune.api import VIRTUAL, Check, Empty, FactAbsentError, FactsView, manual
-
-AMAZON = "1d0f"
+from nodetune.checks.shared.pci_devices import efa_adapters
 
 
 def observe(facts: FactsView) -> str:
     cards = data.network_cards_of_machine(facts["host.dmi.product_name"])
-    devices = facts["pci.devices"].values()
-    adapters = sum(each["vendor"] == AMAZON and each["device"].startswith("efa") for each in devices)
+    adapters = len(efa_adapters(facts["pci.devices"]))
     if not cards or not adapters:
         raise FactAbsentError("not an AWS instance with EFA whose network cards are known")
     return f"{adapters} of {cards}" if adapters < cards else ""

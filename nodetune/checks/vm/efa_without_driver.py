@@ -9,14 +9,11 @@ Sources: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start-nccl.html
 """
 
 from nodetune.api import VIRTUAL, Check, FactsView, OneOf, manual
-
-AMAZON = "1d0f"
+from nodetune.checks.shared.pci_devices import efa_adapters
 
 
 def observe(facts: FactsView) -> dict[str, str]:
-    devices = facts["pci.devices"].items()
-    adapters = {bdf: each for bdf, each in devices if each["vendor"] == AMAZON and each["device"].startswith("efa")}
-    return {bdf: each["driver"] or "no driver" for bdf, each in adapters.items()}
+    return {bdf: each["driver"] or "no driver" for bdf, each in efa_adapters(facts["pci.devices"]).items()}
 
 
 CHECK = Check(

@@ -2,9 +2,9 @@
 
 import pytest
 
-from nodetune.checks.nccl import _adapters, _effects, _names, _prefixes, _values
+from nodetune.checks.nccl import _adapters, _effects, _names, _paths, _prefixes, _values
 from nodetune.checks.shared import nccl_reading, nccl_settings, nccl_table
-from nodetune.checks.shared.nccl_table import table, variables
+from nodetune.checks.shared.nccl_table import release, table, variables
 
 
 def conf(*lines, scope="nccl.conf", file="/etc/nccl.conf"):
@@ -34,7 +34,6 @@ def only(problems):
 
 KINDS = {"setting", "debugging", "experimental", "internal", "deprecated", "removed", "invented", "superfluous"}
 TYPES = {*_values.BY_TYPE, "interfaces", "hcas", "ucx_devices", "path", "text"}
-CONDITIONS = {"rdma", "efa", "p2p", "nvlink"}
 
 
 @pytest.mark.parametrize("name", sorted(variables()))
@@ -45,15 +44,16 @@ def test_every_variable_has_a_description_and_a_source(name):
     assert about["kind"] in ("removed", "invented") or about["type"] in TYPES
     assert about["kind"] != "removed" or "last" in about or about["component"] != "nccl"
     assert ("lost_at" in about) == ("loses" in about)
+    assert "lost_at" not in about or "when" in about
     assert ("risky_at" in about) == ("harm" in about)
-    assert about.get("when", "rdma") in CONDITIONS
+    assert about.get("when", "rdma") in _paths.PATHS
     assert about.get("type") not in ("word", "words") or about["values"]
 
 
 def test_the_table_holds_what_was_looked_up():
     components = table()["variables"]
-    assert len(components["nccl"]) >= 272
-    assert sum(map(len, components.values())) >= 351
+    assert len(components["nccl"]) >= 302
+    assert sum(map(len, components.values())) >= 381
     for name in (*table()["per_job"], *table()["noisy"], *table()["efa_defaults"]):
         assert name in variables()
 
@@ -169,6 +169,37 @@ def test_names_of_others_are_left_alone():
 def test_a_misspelt_plugin_variable_is_recognised_when_close():
     assert "OFI_NCCL_PROTOCOL" in only(_names.unknown(conf("OFI_NCCL_PROTOCOLS=RDMA")))
     assert _names.unknown(conf("OFI_NCCL_BRAND_NEW=1")) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("NCCL_DISABLE_IB", "NCCL_IB_DISABLE"),
+        ("NCCL_SOCKET_IF_NAME", "NCCL_SOCKET_IFNAME"),
+        ("NCCL_ALOG", "NCCL_ALGO"),
+        ("NCCL_IB_HCAS", "NCCL_IB_HCA"),
+        ("NCCL_BI_TC", "NCCL_IB_TC"),
+        ("NCCL_BUFSIZES", "NCCL_BUFFSIZE"),
+    ],
+)
+def test_a_misspelt_name_is_one_with_any_nccl(name, meant):
+    assert f"did you mean {meant}?" in only(_names.unknown(conf(f"{name}=1"), settled=False))
+
+
+def test_no_name_that_a_release_added_would_have_been_taken_for_a_misspelt_one():
+    named = [(release(about["first"]), name) for name, about in variables().items() if "first" in about]
+    taken = [
+        name
+        for first, name in named
+        if any(earlier < first and _names.misspells(name, known) for earlier, known in named)
+    ]
+    assert len(named) > 290
+    assert taken == ["NCCL_THREAD_THRESHOLDS"], "it replaced NCCL_THREAD_THRESHOLD"
+
+
+def test_a_name_of_tomorrow_is_unknown_only_where_a_library_settles_it():
+    lines = conf("NCCL_OF_TOMORROW=1")
+    assert _names.unknown(lines) and not _names.unknown(lines, settled=False)
 
 
 # -- releases --------------------------------------------------------------------------------------------------------------
