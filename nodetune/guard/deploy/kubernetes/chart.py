@@ -1,9 +1,14 @@
-"""The Helm chart: the same objects as the manifests, with values of Helm in place of options. Pure."""
+"""The Helm chart: the same objects as the manifests, with values of Helm in place of options.
+
+Run by .ci/release.py: `python -m nodetune.guard.deploy.kubernetes.chart FOLDER` writes its generated files.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import nodetune
@@ -73,14 +78,20 @@ def files() -> dict[str, str]:
     }
 
 
+def write(folder: Path) -> None:
+    """Write these files. Raise OSError."""
+    for name, text in files().items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
 def _about() -> dict[str, Any]:
-    release, _, development = nodetune.__version__.partition(".dev")
     return {
         "apiVersion": "v2",
         "name": "nodetune",
         "description": "Keep pods off nodes with bad GPUs: the guard of nodetune",
         "type": "application",
-        "version": release + (f"-dev.{development}" if development else ""),
+        "version": nodetune.__version__.replace(".dev", "-dev."),  # a number is compared as such in a field of its own
         "appVersion": nodetune.__version__,
         "kubeVersion": f">={access.OLDEST[0]}.{access.OLDEST[1]}.0-0",
     }
@@ -117,3 +128,7 @@ def _after_uninstall(made: dict[str, Any], weight: int) -> dict[str, Any]:
 def _template(name: str, objects: list[dict[str, Any]]) -> str:
     made = QUOTED.sub(r"\1", manifests.dump(objects)).replace("---\n", "---\n" + BEFORE.get(name, ""), 1)
     return GENERATED + (f"{{{{- if eq true .Values.{name} }}}}\n{made}{{{{- end }}}}\n" if name in OPTIONAL else made)
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
