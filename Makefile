@@ -73,8 +73,8 @@ image: $(VENV)/ready  ## the image in which nodetune runs in a pod; NAME=REGISTR
 controller: release  ## the image of a controller, of the last commit; NAME=REGISTRY/nodetune:TAG
 	@sh image/controller $(NAME)
 
-release: $(VENV)/ready-dev  ## wheel, sdist, bundle, zipapp, packages, collection, SBOM and checksums of the last commit, in dist/; KEY=FILE signs them
-	$(BIN)/python .ci/release.py $(if $(KEY),--key $(KEY))
+release: $(VENV)/ready-dev  ## wheel, sdist, bundle, zipapp, packages, collection, chart, images, SBOM and checksums of the last commit, in dist/; KEY=FILE signs them; MAINTAINER, URL: of the packages
+	$(BIN)/python .ci/release.py $(if $(KEY),--key $(KEY)) $(if $(MAINTAINER),--maintainer "$(MAINTAINER)") $(if $(URL),--url "$(URL)")
 
 apt-full: PACKAGES = lintian rpmlint mmdebstrap cloud-init buildah golang-go
 apt-unit: PACKAGES = $(APT_UNIT)

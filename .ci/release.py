@@ -1,4 +1,4 @@
-"""Makes a release of the last commit, in dist/: wheel, sdist, bundle, zipapp, packages, collection, SBOM, checksums.
+"""Makes a release of the last commit, in dist/: wheel, sdist, bundle, zipapp, packages, collection, chart, images, SBOM, checksums.
 
 Run it by make release; python .ci/release.py [--key ~/.ssh/id_ed25519]: with a key, ssh-keygen signs the checksums. Versions of dependencies are those that
 the package index had at the time of the commit, so that a second run writes the same bytes. The bundle is for the
@@ -14,6 +14,7 @@ import gzip
 import hashlib
 import os
 import platform
+import runpy
 import shutil
 import subprocess
 import sys
@@ -41,9 +42,23 @@ class Release:
         self.source.mkdir()
         _run("git", "-C", HERE.parent, "archive", "-o", self.work / "source.tar", "HEAD")
         _run("tar", "-xf", self.work / "source.tar", "-C", self.source)
+        known = runpy.run_path(str(HERE.parent / "packaging/version.py"))
+        stated = self.source / known["SOURCE"]
+        stated.write_text(known["stamped"](stated.read_text(), known["of"]()))
         _run(sys.executable, "-m", "build", "--outdir", self.dist, self.source)
         self.wheel = next(self.dist.glob("*.whl"))
         self.version = self.wheel.name.split("-")[1]
+
+    def kubernetes(self) -> None:
+        """Pack the Helm chart, and what image/build and image/controller need."""
+        charts, images = self.work / "charts/nodetune", self.work / f"nodetune-{self.version}-images"
+        module = "nodetune.guard.deploy.kubernetes"
+        _run(sys.executable, "-m", f"{module}.chart", charts, at=self.source)
+        shutil.copy(self.source / "charts/nodetune/values.yaml", charts)
+        self._pack(charts, f"nodetune-{self.version.replace('.dev', '-dev.')}.tgz")
+        shutil.copytree(self.source / "image", images)
+        _run(sys.executable, "-m", f"{module}.image", images / "program.tar", at=self.source)
+        self._pack(images)
 
     def bundle(self) -> Path:
         """Pack the wheels of all dependencies for every supported Python. Return the unpacked bundle."""
@@ -78,16 +93,16 @@ class Release:
         asked = ("--no-header", "--python-version", python, "--exclude-newer", self.before)
         _run(TOOLS / "uv", "pip", "compile", "-q", *asked, *words, "-o", into, source)
 
-    def _pack(self, folder: Path) -> None:
+    def _pack(self, folder: Path, name: str = "") -> None:
         """Write a folder as an archive that depends on its contents and the time of the commit only."""
 
         def same(entry: tarfile.TarInfo) -> tarfile.TarInfo:
             entry.uid, entry.gid, entry.uname, entry.gname, entry.mtime = 0, 0, "", "", self.time
-            entry.mode = 0o755 if entry.isdir() or entry.name.endswith(".sh") else 0o644
+            entry.mode = 0o755 if entry.isdir() or entry.name.endswith(".sh") or entry.mode & 0o100 else 0o644
             return entry
 
         with (
-            (self.dist / f"{folder.name}.tar.gz").open("wb") as stream,
+            (self.dist / (name or f"{folder.name}.tar.gz")).open("wb") as stream,
             gzip.GzipFile("", "wb", 6, stream, self.time) as packed,
             tarfile.open(fileobj=packed, mode="w") as archive,
         ):
@@ -106,9 +121,9 @@ class Release:
         out = self.dist / "nodetune.pyz"
         _run(TOOLS / "shiv", "--site-packages", site, "-o", out, "--compressed", "--reproducible", *entry)
 
-    def system_packages(self) -> None:
-        """Build what packaging/ makes, from what is committed."""
-        for program, more in (("build", ("--zipapp", self.dist / "nodetune.pyz")), ("collection", ())):
+    def system_packages(self, about: list[str]) -> None:
+        """Build what packaging/ makes, from what is committed. `about`: options of packaging/build.py."""
+        for program, more in (("build", ("--zipapp", self.dist / "nodetune.pyz", *about)), ("collection", ())):
             _run(sys.executable, self.source / f"packaging/{program}.py", self.dist, *more, PYTHONPATH=str(self.source))
 
     def sbom(self, bundle: Path) -> None:
@@ -130,11 +145,10 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _run(*words: str | Path, **more: str) -> str:
+def _run(*words: str | Path, at: Path | None = None, **more: str) -> str:
     """Return what a command prints. End with its output if it fails."""
-    done = subprocess.run(
-        list(map(str, words)), capture_output=True, text=True, check=False, env={**os.environ, **more}
-    )
+    env = {**os.environ, **more}
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False, env=env, cwd=at)
     if done.returncode:
         sys.exit(f"{done.stdout}{done.stderr}release: this failed: {' '.join(map(str, words))}")
     return done.stdout
@@ -143,6 +157,8 @@ def _run(*words: str | Path, **more: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--key", type=Path, help="a private SSH key that signs the checksums")
+    parser.add_argument("--maintainer", help="who answers for the packages: Name <mail>")
+    parser.add_argument("--url", help="where they come from")
     given = parser.parse_args()
     if given.key and not given.key.is_file():
         sys.exit(f"release: there is no key {given.key}")
@@ -153,8 +169,11 @@ def main() -> None:
     with TemporaryDirectory() as work:
         release = Release(Path(work), dist)
         release.packages()
+        release.kubernetes()
         release.zipapp()
-        release.system_packages()
+        release.system_packages(
+            [f"--{name}={getattr(given, name)}" for name in ("maintainer", "url") if getattr(given, name)]
+        )
         release.sbom(release.bundle())
         release.sums(given.key)
     for each in sorted(dist.iterdir()):

@@ -42,7 +42,7 @@ def page() -> str:
     """
     about = group.get_short_help_str(200).rstrip(".")
     sections = (f".SH {path.upper()}\n.nf\n{_roff(text)}\n.fi\n" for path, text in helps(group, "nodetune", 78))
-    return PAGE.lstrip().format(version=__version__, about=about, commands="".join(sections))
+    return PAGE.lstrip().format(version=__version__.partition(".dev")[0], about=about, commands="".join(sections))
 
 
 def _roff(text: str) -> str:

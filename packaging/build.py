@@ -20,15 +20,15 @@ from tempfile import TemporaryDirectory
 
 import click
 import tree
+import version
 from tree import PackagesRequest
 
-import nodetune
 from nodetune.cli import options, requests
 from nodetune.cli.requests import of
 from nodetune.foundation import UserError
 
 HERE = Path(__file__).resolve().parent
-VERSION = nodetune.__version__.replace(".dev", "~dev")
+VERSION = version.of().replace(".dev", "~dev")
 TIME = int(os.environ.get("SOURCE_DATE_EPOCH", "1735689600"))
 COPYRIGHT = """Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Files: *
@@ -41,11 +41,12 @@ Comment:
 """
 
 
-def deb(package: tree.Package, who: str, work: Path, out: Path) -> None:
+def deb(package: tree.Package, request: PackagesRequest, work: Path, out: Path) -> None:
     """Write a package of Debian."""
+    who = request.maintainer
     root, control = work / "deb", work / "deb/DEBIAN"
     doc = f"{tree.DOC}/{package.name}"
-    changes = f"{package.name} ({VERSION}) unstable; urgency=medium\n\n  * Built from nodetune {nodetune.__version__}.\n\n -- {who}  {formatdate(TIME)}\n"
+    changes = f"{package.name} ({VERSION}) unstable; urgency=medium\n\n  * Built from nodetune {version.of()}.\n\n -- {who}  {formatdate(TIME)}\n"
     files = {
         **package.files,
         f"{doc}/copyright": (0o644, COPYRIGHT.encode()),
@@ -62,6 +63,7 @@ def deb(package: tree.Package, who: str, work: Path, out: Path) -> None:
         "Depends": f"python3 (>= {package.python})",
         "Section": "admin",
         "Priority": "optional",
+        "Homepage": request.url,
         "Description": package.summary + "".join(f"\n {line}" for line in _lines(package)),
     }
     sums = "".join(f"{hashlib.md5(c, usedforsecurity=False).hexdigest()}  {p[1:]}\n" for p, (_, c) in files.items())
@@ -79,10 +81,13 @@ def deb(package: tree.Package, who: str, work: Path, out: Path) -> None:
     _run("dpkg-deb", "--root-owner-group", "-Zxz", "--build", root, out / f"{package.name}_{VERSION}_all.deb")
 
 
-def rpm(package: tree.Package, who: str, work: Path, out: Path) -> None:
+def rpm(package: tree.Package, request: PackagesRequest, work: Path, out: Path) -> None:
     """Write a package of the RPM family."""
     root, top = work / "rpm", work / "top"
-    files = {**package.files, f"/usr/share/licenses/{package.name}/LICENSE": (0o644, _license())}
+    own = {
+        path.replace("/zsh/vendor-completions/", "/zsh/site-functions/"): each for path, each in package.files.items()
+    }
+    files = {**own, f"/usr/share/licenses/{package.name}/LICENSE": (0o644, _license())}
     _write(root, files)
     _age(root)
     units = " ".join(package.units)
@@ -98,7 +103,7 @@ def rpm(package: tree.Package, who: str, work: Path, out: Path) -> None:
     known = {
         "name": package.name,
         "version": VERSION,
-        "summary": package.summary.capitalize(),
+        "summary": package.summary[0].upper() + package.summary[1:],
         "text": "\n".join(_lines(package)),
         "python": package.python,
         "root": root,
@@ -106,7 +111,8 @@ def rpm(package: tree.Package, who: str, work: Path, out: Path) -> None:
         "folders": "\n".join(f"%dir {each}" for each in _folders(files)),
         "scripts": "".join(f"%{name}\n{text}\n" for name, text in scripts.items() if text),
         "time": time.strftime("%a %b %d %Y", time.gmtime(TIME)),
-        "who": who,
+        "who": request.maintainer,
+        "url": request.url,
     }
     spec = work / f"{package.name}.spec"
     spec.write_text((HERE / "rpm.spec").read_text().format_map(known))
@@ -218,7 +224,7 @@ def build(request: PackagesRequest, out: Path) -> None:
     for package in tree.packages(request):
         for write in (deb, rpm):
             with TemporaryDirectory() as work:
-                write(package, request.maintainer, Path(work), out)
+                write(package, request, Path(work), out)
 
 
 @requests.command("build", PackagesRequest)
@@ -234,6 +240,7 @@ def build(request: PackagesRequest, out: Path) -> None:
     help="Also pack this nodetune.pyz, as the package nodetune.",
 )
 @click.option("--maintainer", **of(PackagesRequest, "maintainer"), help="Who answers for the packages.")
+@click.option("--url", **of(PackagesRequest, "url"), help="Where they come from.")
 @options.judging
 def main(request: PackagesRequest, out: Path) -> None:
     """Write nodetune-guard and nodetune-pull, as deb and rpm, to the folder OUT."""

@@ -20,10 +20,12 @@ import sys
 import tarfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+import tree
+import version
 import yaml
 
-import nodetune
 from nodetune.audit.selection import Selection
 from nodetune.foundation import paths
 from nodetune.remote import payload
@@ -43,17 +45,16 @@ PLACES = {
 """Texts of the filters that name places: in playbooks/, and in the collection."""
 
 ANSIBLES = range(16, 22)
-VERSION = re.sub(r"\.dev(\d+)$", r"-dev\1", nodetune.__version__)
 GALAXY = {
     "namespace": "nodetune",
     "name": "node",
-    "version": VERSION,
+    "version": version.semantic(version.of()),
     "readme": "README.md",
     "authors": ["nodetune"],
     "description": "Tune the settings of GPU servers, and take it back",
     "license_file": "LICENSE",
     "tags": ["linux", "gpu", "hpc", "tuning"],
-    "repository": "https://localhost/nodetune",
+    "repository": tree.URL,
     "build_ignore": ["*.pyc"],
 }
 
@@ -61,12 +62,14 @@ GALAXY = {
 def write(folder: Path) -> None:
     """Write the sources of the collection: folder/ansible_collections/nodetune/node."""
     playbooks = paths.shared("playbooks")
-    examples = yaml.safe_load((HERE / "collection/examples.yml").read_text())
+    examples, returns = (
+        yaml.safe_load((HERE / f"collection/{each}.yml").read_text()) for each in ("examples", "returns")
+    )
     modules = folder / "plugins/modules"
     modules.mkdir(parents=True)
     for name in MODULES:
         text = (playbooks / f"library/nodetune_{name}.py").read_text()
-        (modules / f"nodetune_{name}.py").write_text(_module(text, examples[name]))
+        (modules / f"nodetune_{name}.py").write_text(_module(text, examples[name], returns[name]))
     shutil.copytree(
         playbooks / "module_utils/nodetune_host", folder / "plugins/module_utils/nodetune_host", ignore=JUNK
     )
@@ -84,17 +87,21 @@ def write(folder: Path) -> None:
     for each in (folder / "roles").rglob("*.yml"):
         each.write_text(_yaml(each.read_text()))
     shutil.copytree(
-        HERE / "collection", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("examples.yml", "ignore.txt")
+        HERE / "collection",
+        folder,
+        dirs_exist_ok=True,
+        ignore=shutil.ignore_patterns("examples.yml", "returns.yml", "ignore.txt"),
     )
     _probe(folder / "plugins/module_utils/probe.py")
     (folder / "tests/sanity").mkdir(parents=True)
     for minor in ANSIBLES:
         shutil.copy(HERE / "collection/ignore.txt", folder / f"tests/sanity/ignore-2.{minor}.txt")
-    shutil.copy(HERE.parent / "LICENSE", folder)
+    for each in ("LICENSE", ".ansible-lint"):
+        shutil.copy(HERE.parent / each, folder)
     (folder / "galaxy.yml").write_text(yaml.safe_dump(GALAXY, sort_keys=False))
 
 
-def _module(text: str, examples: str) -> str:
+def _module(text: str, examples: str, returns: Any) -> str:
     """Complete the documentation of a module, and put it before the imports, as Ansible wants them in a collection."""
     (found,) = re.finditer(r'DOCUMENTATION = """(.*?)"""\n\n', text, re.DOTALL)
     about = json.loads(found[1])
@@ -102,6 +109,7 @@ def _module(text: str, examples: str) -> str:
     about.setdefault("description", head.split('"""')[1])
     about["author"] = ["nodetune (@nodetune)"]
     docs = f'DOCUMENTATION = r"""{json.dumps(about, indent=1)}"""\n\nEXAMPLES = r"""\n{examples}"""\n'
+    docs += f'\nRETURN = r"""{json.dumps(returns, indent=1)}"""\n'
     return f"{head}\n\n{docs}\n{rest}".replace("ansible.module_utils.nodetune_host", HOST_CODE)
 
 

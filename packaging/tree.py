@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.audit.selection import Selection
+from nodetune.cli import main
+from nodetune.cli.commands import completion
 from nodetune.foundation.request import built, one_of
 from nodetune.guard.deploy import archive, node_changes, paths, slurm_conf
 from nodetune.guard.deploy.kubernetes import manifests, pods
@@ -21,6 +23,14 @@ from nodetune.remote.pull import collector
 
 LIB, UNITS, DOC = "/usr/lib/nodetune", "/usr/lib/systemd/system", "/usr/share/doc"
 HOME = f"{LIB}/guard"
+MAINTAINER, URL = "nodetune <maintainers@nodetune.invalid>", "https://nodetune.invalid"
+"""Of what nobody has published: a name that no domain can have."""
+
+COMPLETIONS = {
+    "bash": "/usr/share/bash-completion/completions/nodetune",
+    "fish": "/usr/share/fish/vendor_completions.d/nodetune.fish",
+    "zsh": "/usr/share/zsh/vendor-completions/_nodetune",
+}
 
 
 @dataclass(frozen=True)
@@ -33,7 +43,8 @@ class PackagesRequest:
     folder: str = "/var/lib/nodetune/facts"
     every: int = 1800
     user: str = ""
-    maintainer: str = "nodetune <root@localhost>"
+    maintainer: str = MAINTAINER
+    url: str = URL
     zipapp: Path | None = None
 
 
@@ -74,6 +85,7 @@ def _controller(zipapp: Path) -> Package:
         {
             "/usr/bin/nodetune": (0o755, program),
             "/usr/share/man/man1/nodetune.1.gz": (0o644, gzip.compress(page, 9, mtime=0)),
+            **_texts(0o644, {path: completion.script(main.group, shell) for shell, path in COMPLETIONS.items()}),
         },
         (),
         (),

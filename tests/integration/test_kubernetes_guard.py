@@ -16,6 +16,7 @@ import yaml
 
 from nodetune.guard.node.condition import TYPE
 from nodetune.guard.node.node_status import KIND
+from nodetune.remote.kubernetes.cordon import BY
 from tests.unit.guard.test_manifests import made
 
 CONFIG, IMAGE = (os.environ.get(f"NODETUNE_TEST_{name}") for name in ("KUBECONFIG", "IMAGE"))
@@ -163,7 +164,39 @@ def test_its_token_changes_its_condition_and_nothing_else(cluster):
         kubectl("delete", "node", "of-a-test")
 
 
-def _patched(token, node, patch, part="/status"):
+FIXED = {
+    "a taint": {"spec": {"taints": [{"key": "a", "effect": "NoExecute"}]}},
+    "where it is": {"spec": {"providerID": "a://b"}},
+    "a label": {"metadata": {"labels": {"a": "b"}}},
+    "another annotation": {"metadata": {"annotations": {"a": "b", BY: "a run"}}},
+    "without another annotation": {"metadata": {"annotations": {"of-a-test": None}}},
+    "an owner": {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "b"}]}},
+}
+
+
+def test_the_token_for_fixes_cordons_nodes_and_changes_nothing_else_of_them(cluster):
+    kubectl("create", "namespace", "nodetune")
+    kubectl("apply", "--server-side", "-f", "-", given=manifests("--kind", "fixes"))
+    token = kubectl("create", "token", "-n", "nodetune", "nodetune-fix")
+    kubectl("annotate", "node", cluster.node, "of-a-test=1")
+    cordoned = {"metadata": {"annotations": {BY: "a run"}}, "spec": {"unschedulable": True}}
+    tested = [{"op": "test", "path": "/metadata/annotations/nodetune.io~1cordoned-by", "value": "a run"}]
+    removed = [{"op": "remove", "path": path} for path in (tested[0]["path"], "/spec/unschedulable")]
+    try:
+        deadline = time.monotonic() + LATEST
+        while _patched(token, cluster.node, FIXED["a label"], "") != 403:  # until the API server has read the policy
+            assert time.monotonic() < deadline
+            kubectl("label", "node", cluster.node, "a-")
+        found = {name: _patched(token, cluster.node, patch, "") for name, patch in FIXED.items()}
+        assert found == dict.fromkeys(FIXED, 403)
+        assert _patched(token, cluster.node, OURS) == 403
+        assert _patched(token, cluster.node, cordoned, "") == 200
+        assert _patched(token, cluster.node, [*tested, *removed], "", "application/json-patch+json") == 200
+    finally:
+        kubectl("annotate", "node", cluster.node, "of-a-test-", f"{BY}-")
+
+
+def _patched(token, node, patch, part="/status", kind=KIND):
     """The status of the answer."""
     command = [
         "curl",
@@ -177,7 +210,7 @@ def _patched(token, node, patch, part="/status"):
         "-d",
         json.dumps(patch),
         "-H",
-        f"Content-Type: {KIND}",
+        f"Content-Type: {kind}",
     ]
     server = yaml.safe_load(Path(CONFIG).read_text())["clusters"][0]["cluster"]["server"]
     done = subprocess.run(
@@ -186,6 +219,21 @@ def _patched(token, node, patch, part="/status"):
         text=True,
     )
     return int(done.stdout)
+
+
+def test_a_second_release_says_which_guard_is_there(cluster):
+    def installed(name, namespace):
+        command = ["helm", "install", name, "charts/nodetune", "-n", namespace, "--create-namespace"]
+        return subprocess.run(command, capture_output=True, text=True).stderr
+
+    try:
+        assert "INSTALLATION FAILED" not in installed("first", "nodetune")
+        for name, namespace in (("second", "nodetune-test"), ("second", "nodetune"), ("first", "nodetune-test")):
+            assert "there can be one: helm uninstall first -n nodetune" in installed(name, namespace)
+    finally:
+        subprocess.run(["helm", "uninstall", "first", "-n", "nodetune", "--no-hooks"], check=True, capture_output=True)
+    kubectl("apply", "--server-side", "-f", "-", given=manifests())
+    assert "this cluster has a guard of `nodetune guard manifests`" in installed("first", "nodetune")
 
 
 def test_an_uninstalled_chart_leaves_nothing_behind(cluster):

@@ -88,6 +88,26 @@ def test_a_second_release_elsewhere_has_the_same_bytes(checkout, dist, tmp_path)
     assert digests(other / "dist") == digests(dist)
 
 
+def test_the_chart_and_the_images_are_of_the_release(checkout, dist, wheel, tmp_path):
+    version = wheel.name.split("-")[1]
+    for each in (*dist.glob("nodetune-*.tgz"), *dist.glob("*-images.tar.gz")):
+        run("tar", "xf", each, "-C", tmp_path)
+    about = (tmp_path / "nodetune/Chart.yaml").read_text()
+    assert f"appVersion: {version}\n" in about
+    assert f"version: {version.replace('.dev', '-dev.')}\n" in about
+    names = {
+        str(each.relative_to(checkout / "charts")) for each in checkout.glob("charts/nodetune/**/*") if each.is_file()
+    }
+    assert {str(each.relative_to(tmp_path)) for each in (tmp_path / "nodetune").rglob("*") if each.is_file()} == names
+    images = tmp_path / f"nodetune-{version}-images"
+    assert {each.name for each in images.iterdir()} == {
+        "program.tar",
+        *(each.name for each in (checkout / "image").iterdir()),
+    }
+    assert os.access(images / "build", os.X_OK)
+    assert version in run("tar", "xOf", images / "program.tar", "opt/nodetune/nodetune/__init__.py").stdout
+
+
 def test_the_checksums_are_right_and_signed(dist, signing_key, tmp_path):
     run("sha256sum", "--check", "--strict", "SHA256SUMS", cwd=dist)
     sums = (dist / "SHA256SUMS").read_bytes()

@@ -22,8 +22,13 @@ def command(context: click.Context, shell: str) -> None:
     The script completes commands, options, checks, hosts and runs. For the current shell only: eval "$(nodetune completion bash)" (in zsh, after compinit), or in fish:
     nodetune completion fish | source
     """
+    click.echo(script(context.find_root().command, shell))
+
+
+def script(program: click.Command, shell: str) -> str:
+    """Return the completion script for one of SHELLS."""
     made = get_completion_class(shell)
     assert made is not None  # noqa: S101  (click knows each of SHELLS)
-    script = made(context.find_root().command, {}, "nodetune", "_NODETUNE_COMPLETE").source()
+    text = made(program, {}, "nodetune", "_NODETUNE_COMPLETE").source()
     # click's fish script cuts a value at its comma
-    click.echo(script.replace('string split ","', 'string split --max 1 ","'))
+    return text.replace('string split ","', 'string split --max 1 ","')

@@ -6,7 +6,8 @@ ETC, OPT = "/etc/nodetune", "/opt/nodetune"
 POLICY = f"{ETC}/guard.json"
 HOME = f"{OPT}/guard"
 RUN = "/run/nodetune/guard"
-ARCHIVES = "/var/lib/nodetune/programs"
+VAR = "/var/lib/nodetune"
+ARCHIVES = f"{VAR}/programs"
 SCRIPTS = ("prolog", "epilog", "healthcheck", "taskprolog")
 """The programs that Slurm calls, by their names in HOME."""
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MANIFESTS = ("daemonset", "nrc", "npd", "dra", "alerts", "fixes", "verify", "clear", "all")
 DNS_NAME = "[a-z0-9]([a-z0-9.-]*[a-z0-9])?"
+IMAGE = r"([A-Za-z0-9.-]+(:[0-9]+)?/)?[a-z0-9]+([._/-]+[a-z0-9]+)*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?"
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,8 @@ class ManifestsRequest:
         for each in self.node_labels:
             if not re.fullmatch(r"[\w./-]+=[\w.-]*", each, re.ASCII):
                 raise RequestError(f"--node-label is {each!r}: give NAME=VALUE, such as nvidia.com/gpu.present=true")
-        if not re.fullmatch(r"[\w./:@-]+", self.image, re.ASCII):
-            raise RequestError(f"--image is {self.image!r}: give REGISTRY/NAME:TAG")
+        if not re.fullmatch(IMAGE, self.image):
+            raise RequestError(f"--image is {self.image!r}: give REGISTRY/NAME:TAG, or REGISTRY/NAME@sha256:DIGEST")
 
     @property
     def version(self) -> tuple[int, int]:

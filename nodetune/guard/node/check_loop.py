@@ -13,7 +13,7 @@ import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from nodetune.guard.node import gating_checks, health, log, policy, read, records
+from nodetune.guard.node import gating_checks, health, log, policy, read, records, report
 from nodetune.guard.node.invocation import InconclusiveError, say
 from nodetune.onhost import host_root, worker
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from nodetune.guard.node.invocation import Arguments, Job
     from nodetune.guard.node.policy import Policy
 
-EVERY_SECONDS = 30.0
 SLACK_SECONDS = 2.0
 """Beyond the time of the policy, until a look is left behind."""
 USED_LATER = ("nodetune.onhost.nvml", "nodetune.onhost.nvml_limits", "nodetune.probe.gpu_facts", "pynvml")
@@ -32,7 +31,8 @@ USED_LATER = ("nodetune.onhost.nvml", "nodetune.onhost.nvml_limits", "nodetune.p
 
 
 def run(asked: Arguments, job: Job) -> NoReturn:
-    """Look until the process is ended. Raise OSError."""
+    """Look until the process is ended. Raise InconclusiveError or OSError."""
+    every = _seconds(asked.every)
     records.prepare(asked.run)
     before = ""
     while True:
@@ -43,7 +43,18 @@ def run(asked: Arguments, job: Job) -> NoReturn:
         if told != before:
             say(f"nodetune: {told.replace(records.PREFIX, '')}")
         before = told
-        time.sleep(max(0.0, EVERY_SECONDS - (time.monotonic() - started)))
+        time.sleep(max(0.0, every - (time.monotonic() - started)))
+
+
+def _seconds(text: str) -> float:
+    """Return the seconds from look to look. Raise InconclusiveError."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < report.STALE_SECONDS:
+        raise InconclusiveError(f"--every is {text!r}: it takes seconds, fewer than {report.STALE_SECONDS:.0f}")
+    return found
 
 
 def look(asked: Arguments, node: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ GIVEN = {
     "result": "/result",
     "host": "/host",
     "enforce": "",
+    "every": "30",
 }
 MAX_MESSAGE_LENGTH = 500
 MAX_GPUS = 1024
@@ -36,8 +37,8 @@ class InconclusiveError(Exception):
 class Arguments:
     """The command line: what to do, and with which files. `nonce` marks the failure record as one of this run.
 
-    In the pods of Kubernetes: `result` is the folder that they share, `host` where the root of the host is, and `enforce`
-    the checks that make a problem.
+    In the pods of Kubernetes: `result` is the folder that they share, `host` where the root of the host is, `enforce`
+    the checks that make a problem, and `every` the seconds from look to look.
     """
 
     def __init__(self, arguments: list[str]) -> None:
@@ -49,7 +50,9 @@ class Arguments:
             given[name] = value
         self.doing = words[0] if words else "prolog"
         self.policy, self.run, self.nonce = given["policy"], given["run"], given["nonce"]
-        self.result, self.host, self.enforce = given["result"], given["host"], given["enforce"]
+        self.result, self.host, self.enforce, self.every = (
+            given[name] for name in ("result", "host", "enforce", "every")
+        )
         if len(words) > 1 or self.doing not in DOING:
             raise InconclusiveError(
                 f"asked for {' '.join(words)!r}: it knows {', '.join(DOING)} and --{', --'.join(given)}"

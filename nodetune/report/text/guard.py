@@ -15,6 +15,7 @@ from nodetune.foundation import text as plain_text
 from nodetune.guard.deploy import gres, node_changes, slurm_conf
 from nodetune.guard.deploy.install import PreparedInstall
 from nodetune.guard.deploy.nodes import GuardedNode, NodeAnswer
+from nodetune.guard.deploy.paths import RUN, VAR
 from nodetune.guard.deploy.playbooks import GuardReport
 from nodetune.guard.deploy.policy import PolicyDiff
 from nodetune.guard.deploy.resume import BACK, MAY, Fate
@@ -90,6 +91,13 @@ def print_changes(stream: TextIO, report: GuardReport) -> None:
         names = nodeset.fold(report.called)
         text = f"Slurm still calls the guard on {names}: scontrol reconfigure, then uninstall again"
         out.line(("left      ", "yellow"), text)
+
+
+def print_left(stream: TextIO, report: GuardReport) -> None:
+    """Print what an uninstall leaves on the nodes that it changed."""
+    if report.outcomes and not report.called:
+        kept = f"{VAR} (journals and the program, for a rollback; drains), {RUN} (until the next boot), and records in a shared folder"
+        Lines(console(stream)).line(("left      ", "yellow"), kept, hang=INDENT)
 
 
 def print_drained(stream: TextIO, nodes: Sequence[str], known: bool, asked: str) -> None:

@@ -110,6 +110,14 @@ def test_one_change_of_the_guard_is_no_plural(labels, said):
     assert told(guard.print_changes, GuardReport({"gpu1": outcome}, 0)).splitlines()[0] == said
 
 
+@pytest.mark.parametrize(
+    ("called", "said"), [([], ["/var/lib/nodetune", "/run/nodetune/guard", "shared folder"]), (["gpu1"], [])]
+)
+def test_an_uninstall_says_all_that_it_leaves_on_nodes(called, said):
+    text = " ".join(told(guard.print_left, GuardReport({"gpu1": Outcome("gpu1")}, 0, called=called)).split())
+    assert [each for each in ("/var/lib/nodetune", "/run/nodetune/guard", "shared folder") if each in text] == said
+
+
 @pytest.mark.parametrize("written", [True, False])
 def test_lines_that_slurm_conf_has_are_not_asked_for_again(written):
     node = SimpleNamespace(name="gpu1", slurm={"prolog": ""})

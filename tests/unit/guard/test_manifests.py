@@ -78,13 +78,29 @@ def test_it_may_patch_the_status_of_nodes_and_nothing_else():
     spec = one("ValidatingAdmissionPolicy", made())["spec"]
     assert spec["failurePolicy"] == "Fail"
     assert one("ValidatingAdmissionPolicyBinding", made())["spec"]["validationActions"] == ["Deny"]
-    assert set(access.STATUS_FIELDS) == _fields_of_a_status() - {"conditions"}
+    assert set(access.STATUS_FIELDS) == _fields_of_a_node("status") - {"conditions"}
 
 
-def _fields_of_a_status():
-    """Return the fields of a node's status in these schemas: one that is forgotten could be changed."""
+def test_who_may_apply_fixes_may_change_of_a_node_the_cordon_alone():
+    spec = one("ValidatingAdmissionPolicy", made("fixes"))["spec"]
+    assert spec["failurePolicy"] == "Fail"
+    assert "system:serviceaccount:nodetune:nodetune-fix" in spec["matchConditions"][0]["expression"]
+    assert spec["matchConstraints"]["resourceRules"][0]["resources"] == ["nodes", "nodes/status"]
+    assert one("ValidatingAdmissionPolicyBinding", made("fixes"))["spec"]["policyName"] == "nodetune-fix"
+    assert set(access.SPEC_FIELDS) == _fields_of_a_node("spec") - {"unschedulable"}
+
+
+def test_the_guard_keeps_nothing_on_the_node():
+    volumes = one("DaemonSet", made())["spec"]["template"]["spec"]["volumes"]
+    (host,) = [each for each in volumes if "hostPath" in each]
+    (mounted,) = [each for each in _container("check", made())["volumeMounts"] if each["name"] == host["name"]]
+    assert mounted["readOnly"]
+
+
+def _fields_of_a_node(part):
+    """Return the fields of a part of a node in these schemas: one that is forgotten could be changed."""
     folder = Path(kubernetes_validate.__file__).parent / "kubernetes-json-schema"
-    schemas = [folder / f"v{version}.0-local-strict" / "nodestatus-v1.json" for version in ("1.33", "1.37")]
+    schemas = [folder / f"v{version}.0-local-strict" / f"node{part}-v1.json" for version in ("1.33", "1.37")]
     return {name for each in schemas for name in json.loads(each.read_text())["properties"]}
 
 
@@ -133,6 +149,7 @@ WRONG = {
     "--device is 'gpu-3'": {"device": ("gpu-3",)},
     "--node-label is 'gpu'": {"node_labels": ("gpu",)},
     "--image is 'a b'": {"image": "a b"},
+    "--image is 'a@sha256:1'": {"image": "a@sha256:1"},
 }
 
 

@@ -10,6 +10,7 @@ import pytest
 from nodetune.audit.selection import Selection
 from nodetune.foundation.request import RequestError
 from nodetune.remote.pull.collector import PullError
+from tests.support.commandline import nodetune
 from tests.support.pages import ROOT
 
 
@@ -57,3 +58,11 @@ def test_the_settings_are_in_them(packages):
 def test_wrong_settings_are_refused(wrong, tree):
     with pytest.raises((PullError, RequestError)):
         tree.packages(tree.PackagesRequest(Selection(), **wrong))
+
+
+def test_the_package_of_a_controller_completes_commands_in_each_shell(tree, tmp_path):
+    zipapp = tmp_path / "nodetune.pyz"
+    zipapp.write_bytes(b"#!/usr/bin/env python3\n")
+    controller = tree.packages(tree.PackagesRequest(Selection(), zipapp=zipapp))[-1]
+    for shell, path in tree.COMPLETIONS.items():
+        assert controller.files[path][1].decode().strip() == nodetune("completion", shell).stdout.strip()

@@ -15,9 +15,8 @@ LOOKS = """
     import sys
     sys.path.insert(0, {program!r})
     from nodetune.guard.node import main
-    from nodetune.guard.node import check_loop
-    check_loop.EVERY_SECONDS = 0.05
-    main.main(["looks", "--policy", {policy!r}, "--run", {run!r}, "--result", {result!r}, "--host", {host!r}])
+    files = ["--policy", {policy!r}, "--run", {run!r}, "--result", {result!r}, "--host", {host!r}]
+    main.main(["looks", *files, "--every", "0.05"])
 """
 HIDDEN = """
     mount --make-rprivate / && mkdir -p {host} && mount --rbind / {host} || exit 9

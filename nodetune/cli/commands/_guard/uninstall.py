@@ -28,7 +28,8 @@ def command(request: UninstallRequest, history: str, dry_run: bool, yes: bool) -
 
     Restores slurm.conf, then removes policy and programs. Programs stay where the running Slurm still calls them:
     without them, Slurm would drain the node. Journals and the program archive stay in /var/lib/nodetune, so that
-    `nodetune rollback RUN` can restore the guard.
+    `nodetune rollback RUN` can restore the guard; its state in /run/nodetune/guard until the next boot, and its records
+    in a shared folder.
 
     Exit code: 0 done, 2 usage, 3 hosts not reached, 4 something was not removed.
     """
@@ -47,6 +48,7 @@ def command(request: UninstallRequest, history: str, dry_run: bool, yes: bool) -
     _apply.confirm(f"Remove the guard from {hosts.summary}?", yes)
     report = uninstall.carry_out(request, hosts, Terminal())
     guard.print_changes(sys.stdout, report)
+    guard.print_left(sys.stdout, report)
     _apply.print_way_back(sys.stdout, report.run_id, request.runs_folder)
     _apply.keep_run(history, report.run_id, request.runs_folder)
     return report.code

@@ -5,9 +5,11 @@ RBAC alone lets a token that may patch nodes/status rewrite the labels of every 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from nodetune.guard.node.condition import TYPE
+from nodetune.remote.kubernetes.cordon import BY as CORDONED_BY
 
 NAMESPACE, NAME, FIX = "nodetune", "nodetune-guard", "nodetune-fix"
 LABELS = {"app.kubernetes.io/name": "nodetune", "app.kubernetes.io/part-of": "nodetune"}
@@ -32,6 +34,8 @@ STATUS_FIELDS = (
 )
 """All fields of a node's status but its conditions."""
 METADATA_FIELDS = ("annotations", "finalizers", "labels", "ownerReferences")
+SPEC_FIELDS = ("configSource", "externalID", "podCIDR", "podCIDRs", "podPreemptionPolicy", "providerID", "taints")
+"""All fields of a node's spec but the one that a cordon sets."""
 
 
 def account(namespace: str, name: str = NAME) -> dict[str, Any]:
@@ -86,53 +90,80 @@ def fixing(namespace: str) -> list[dict[str, Any]]:
         {**bound, "kind": "RoleBinding", "metadata": named(FIX, namespace), "roleRef": role_ref},
         {**cluster_role(name=FIX), "rules": everywhere},
         bound,
+        _cordons_only(namespace),
+        policy_binding(FIX),
     ]
 
 
 def admission_policy(namespace: str) -> dict[str, Any]:
     """Return the policy that holds the guard to its own node and its own condition."""
-    nodes = {"apiGroups": [""], "apiVersions": ["*"], "resources": ["nodes", "nodes/status"]}
-    user = f"request.userInfo.username == 'system:serviceaccount:{namespace}:{NAME}'"
     rest = f".?conditions.orValue([]).filter(c, c.type != '{TYPE}')"
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": named(NAME),
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": {"resourceRules": [{**nodes, "operations": ["CREATE", "UPDATE", "DELETE"]}]},
-            "matchConditions": [{"name": "is-the-guard", "expression": user}],
-            "variables": [
-                {"name": "node", "expression": f"request.userInfo.extra[?'{NODE_CLAIM}'].orValue([''])[0]"},
-                {"name": "after", "expression": f"object.status{rest}"},
-                {"name": "before", "expression": f"oldObject.status{rest}"},
-            ],
-            "validations": [
-                _held("request.operation == 'UPDATE' && request.subResource == 'status'", "only the status of a node"),
-                _held("variables.node != '' && variables.node == request.name", "only its own node"),
-                _held(
-                    "variables.after == variables.before"
-                    f" && object.status.?conditions.orValue([]).filter(c, c.type == '{TYPE}').size() <= 1",
-                    f"only the condition {TYPE}",
-                ),
-                _held(_unchanged("status", STATUS_FIELDS), "nothing else in the status"),
-                _held(_unchanged("metadata", METADATA_FIELDS), "no labels and no other metadata"),
-            ],
-        },
+    variables = {
+        "node": f"request.userInfo.extra[?'{NODE_CLAIM}'].orValue([''])[0]",
+        "after": f"object.status{rest}",
+        "before": f"oldObject.status{rest}",
     }
+    ours = f"object.status.?conditions.orValue([]).filter(c, c.type == '{TYPE}').size() <= 1"
+    return _held(
+        namespace,
+        NAME,
+        variables,
+        {
+            "only the status of a node": "request.operation == 'UPDATE' && request.subResource == 'status'",
+            "only its own node": "variables.node != '' && variables.node == request.name",
+            f"only the condition {TYPE}": f"variables.after == variables.before && {ours}",
+            "nothing else in the status": _unchanged("status", STATUS_FIELDS),
+            "no labels and no other metadata": _unchanged("metadata", METADATA_FIELDS),
+        },
+    )
 
 
-def policy_binding() -> dict[str, Any]:
+def _cordons_only(namespace: str) -> dict[str, Any]:
+    """Return the policy that holds the account for fixes, of all changes of a node, to the cordon and its annotation."""
+    annotations = "metadata.?annotations.orValue({})"
+    kept = f"all(k, k == '{CORDONED_BY}' || variables.after[?k] == variables.before[?k])"
+    metadata = tuple(each for each in METADATA_FIELDS if each != "annotations")
+    return _held(
+        namespace,
+        FIX,
+        {"after": f"object.{annotations}", "before": f"oldObject.{annotations}"},
+        {
+            "only a node itself, not its status": "request.operation == 'UPDATE' && request.?subResource.orValue('') == ''",
+            "only whether a node is cordoned": _unchanged("spec", SPEC_FIELDS),
+            f"only the annotation {CORDONED_BY}": f"variables.after.{kept} && variables.before.{kept}",
+            "no labels and no other metadata": _unchanged("metadata", metadata),
+        },
+    )
+
+
+def policy_binding(name: str = NAME) -> dict[str, Any]:
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": named(NAME),
-        "spec": {"policyName": NAME, "validationActions": ["Deny"]},
+        "metadata": named(name),
+        "spec": {"policyName": name, "validationActions": ["Deny"]},
     }
 
 
-def _held(expression: str, may: str) -> dict[str, Any]:
-    return {"expression": expression, "message": f"nodetune's guard may change {may}", "reason": "Forbidden"}
+def _held(namespace: str, name: str, variables: Mapping[str, str], may: Mapping[str, str]) -> dict[str, Any]:
+    """Return a policy for one account: what it may change of nodes → the expression that is true then."""
+    nodes = {"apiGroups": [""], "apiVersions": ["*"], "resources": ["nodes", "nodes/status"]}
+    user = f"request.userInfo.username == 'system:serviceaccount:{namespace}:{name}'"
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": named(name),
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [{**nodes, "operations": ["CREATE", "UPDATE", "DELETE"]}]},
+            "matchConditions": [{"name": "is-this-account", "expression": user}],
+            "variables": [{"name": each, "expression": expression} for each, expression in variables.items()],
+            "validations": [
+                {"expression": expression, "message": f"{name} may change {what}", "reason": "Forbidden"}
+                for what, expression in may.items()
+            ],
+        },
+    }
 
 
 def _unchanged(part: str, fields: tuple[str, ...]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import yaml
@@ -58,10 +58,10 @@ def daemon_set(request: ManifestsRequest) -> list[Object]:
     """Return the guard itself, with its namespace. Raise RequestError or yaml_lines.FileError."""
     _need(request, access.OLDEST, "an older API server does not say on which node a pod runs")
     made = guard_policy(request)
-    known = [each["id"] for each in made["checks"]]
-    unknown = [each for each in request.enforce if each not in (ALL, *known)]
+    known = enforceable(made)
+    unknown = [each for each in request.enforce if each not in known]
     if unknown:
-        raise RequestError(f"--enforce: {unknown[0]!r} is not a gating check: there are {', '.join(known)}, or {ALL}")
+        raise RequestError(f"--enforce: {unknown[0]!r} is not a gating check: there are {', '.join(known)}")
     return [
         namespace(),
         access.account(access.NAMESPACE),
@@ -70,8 +70,15 @@ def daemon_set(request: ManifestsRequest) -> list[Object]:
         access.admission_policy(access.NAMESPACE),
         access.policy_binding(),
         pods.config(access.NAMESPACE, pods.policy_text(made)),
-        pods.daemon_set(access.NAMESPACE, request.image, ",".join(request.enforce), request.node_selector),
+        pods.daemon_set(
+            access.NAMESPACE, pods.PodSettings(request.image, ",".join(request.enforce), request.node_selector)
+        ),
     ]
+
+
+def enforceable(made: Mapping[str, Any]) -> list[str]:
+    """Return what may be enforced of a policy: its checks, or all of them."""
+    return [*(each["id"] for each in made["checks"]), ALL]
 
 
 def guard_policy(request: ManifestsRequest) -> dict[str, Any]:

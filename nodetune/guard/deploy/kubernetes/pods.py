@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from nodetune.guard.deploy.kubernetes.access import LABELS, NAME, named
 from nodetune.guard.deploy.paths import ETC, POLICY, PROGRAM
+from nodetune.guard.node.invocation import GIVEN
 from nodetune.guard.node.report import TOKENS
 
 COMPONENT = "app.kubernetes.io/component"
@@ -28,6 +30,26 @@ UNPRIVILEGED = {
     "seccompProfile": {"type": "RuntimeDefault"},
 }
 
+RESOURCES = {
+    "check": {"requests": {"cpu": "10m", "memory": "40Mi"}, "limits": {"memory": "400Mi"}},
+    "reporter": {"requests": {"cpu": "5m", "memory": "24Mi"}, "limits": {"memory": "100Mi"}},
+}
+
+
+@dataclass(frozen=True)
+class PodSettings:
+    """An operator's choices for the pods of the DaemonSet. In the chart these are templates of Helm, and so texts."""
+
+    image: str
+    enforce: str
+    node_selector: Any
+    every: str = GIVEN["every"]
+    tolerations: Any = ({"operator": "Exists"},)
+    priority_class: str = "system-node-critical"
+    resources: Mapping[str, Any] = field(default_factory=RESOURCES.copy)
+    pull_secrets: Any = ()
+    annotations: Any = None
+
 
 def config(namespace: str, policy: str) -> dict[str, Any]:
     """Return the ConfigMap with the guard's policy."""
@@ -44,7 +66,7 @@ def policy_text(policy: Mapping[str, Any]) -> str:
     return json.dumps({**policy, "host": "", "time": 0}, indent=1) + "\n"
 
 
-def daemon_set(namespace: str, image: str, enforce: str, node_selector: Any) -> dict[str, Any]:
+def daemon_set(namespace: str, wanted: PodSettings) -> dict[str, Any]:
     """Return the DaemonSet: a privileged check without a token, and a reporter with a token and nothing else."""
     labels = {**LABELS, COMPONENT: "node"}
     return {
@@ -55,20 +77,21 @@ def daemon_set(namespace: str, image: str, enforce: str, node_selector: Any) -> 
             "selector": {"matchLabels": {"app.kubernetes.io/name": "nodetune", COMPONENT: "node"}},
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
             "template": {
-                "metadata": {"labels": labels},
+                "metadata": {"labels": labels, **({"annotations": wanted.annotations} if wanted.annotations else {})},
                 "spec": {
                     "serviceAccountName": NAME,
                     "automountServiceAccountToken": False,
                     "hostPID": True,
                     "hostNetwork": True,
-                    "priorityClassName": "system-node-critical",
+                    "priorityClassName": wanted.priority_class,
                     "terminationGracePeriodSeconds": 5,
-                    "nodeSelector": node_selector,
-                    "tolerations": [{"operator": "Exists"}],
-                    "containers": [_check(image), _reporter(image, enforce)],
+                    **_pulled(wanted.pull_secrets),
+                    "nodeSelector": wanted.node_selector,
+                    "tolerations": _list(wanted.tolerations),
+                    "containers": [_check(wanted), _reporter(wanted)],
                     "volumes": [
                         {"name": "host", "hostPath": {"path": "/", "type": "Directory"}},
-                        {"name": "run", "hostPath": {"path": RUN, "type": "DirectoryOrCreate"}},
+                        {"name": "run", "emptyDir": {"medium": "Memory", "sizeLimit": "2Mi"}},
                         {"name": "policy", "configMap": {"name": CONFIG}},
                         {"name": "result", "emptyDir": {"medium": "Memory", "sizeLimit": "2Mi"}},
                         _token(),
@@ -79,14 +102,22 @@ def daemon_set(namespace: str, image: str, enforce: str, node_selector: Any) -> 
     }
 
 
-def _check(image: str) -> dict[str, Any]:
-    options = ["--policy", POLICY, "--run", f"{RUN}/guard", "--result", RESULT, "--host", HOST]
+def _pulled(secrets: Any) -> dict[str, Any]:
+    return {"imagePullSecrets": _list(secrets)} if secrets else {}
+
+
+def _list(values: Any) -> Any:
+    return values if isinstance(values, str) else list(values)
+
+
+def _check(wanted: PodSettings) -> dict[str, Any]:
+    options = ["--policy", POLICY, "--run", f"{RUN}/guard", "--result", RESULT, "--host", HOST, "--every", wanted.every]
     return {
         "name": "check",
-        "image": image,
+        "image": wanted.image,
         "command": [*START, "looks", *options],
         "env": [_node_name()],
-        "resources": {"requests": {"cpu": "10m", "memory": "40Mi"}, "limits": {"memory": "400Mi"}},
+        "resources": wanted.resources["check"],
         "securityContext": {"privileged": True, "readOnlyRootFilesystem": True},
         "volumeMounts": [
             {"name": "host", "mountPath": HOST, "readOnly": True, "mountPropagation": "HostToContainer"},
@@ -97,13 +128,13 @@ def _check(image: str) -> dict[str, Any]:
     }
 
 
-def _reporter(image: str, enforce: str) -> dict[str, Any]:
+def _reporter(wanted: PodSettings) -> dict[str, Any]:
     return {
         "name": "reporter",
-        "image": image,
-        "command": [*START, "report", "--result", RESULT, "--enforce", enforce],
+        "image": wanted.image,
+        "command": [*START, "report", "--result", RESULT, "--enforce", wanted.enforce],
         "env": [_node_name()],
-        "resources": {"requests": {"cpu": "5m", "memory": "24Mi"}, "limits": {"memory": "100Mi"}},
+        "resources": wanted.resources["reporter"],
         "securityContext": UNPRIVILEGED,
         "volumeMounts": [
             {"name": "result", "mountPath": RESULT, "readOnly": True},
@@ -125,7 +156,7 @@ def _token() -> dict[str, Any]:
     return {"name": "token", "projected": {"sources": sources}}
 
 
-def clear_job(namespace: str, image: str) -> dict[str, Any]:
+def clear_job(namespace: str, image: str, pull_secrets: Any = ()) -> dict[str, Any]:
     """Return the Job that removes the condition from all nodes."""
     labels = {**LABELS, COMPONENT: "clear"}
     container = {
@@ -150,6 +181,7 @@ def clear_job(namespace: str, image: str) -> dict[str, Any]:
                     "serviceAccountName": CLEAR,
                     "automountServiceAccountToken": False,
                     "restartPolicy": "Never",
+                    **_pulled(pull_secrets),
                     "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
                     "containers": [container],
                     "volumes": [_token()],
