@@ -64,3 +64,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
 )
 """The statements that make each version from the one before. Never changed once released, only added to."""
+
+TABLES = frozenset(
+    "schema_version series host fact change look day event figure verdict conclusion conclusion_host examination unjudged action".split()
+)
