@@ -24,6 +24,9 @@ OWN = ("trend", "episodes")
 _LOST = {"*": "the history lost what was not judged: its database is damaged"}
 """The reasons of an examination whose own are damaged."""
 
+LOST_PRINT = b"lost"
+LOST_ROW = {"digest": LOST_PRINT, "content": json.dumps(_LOST)}
+
 FLEET = 0
 """The number of the host of a conclusion about no host in particular."""
 
@@ -107,7 +110,7 @@ def open_now(db: Database, hosts: Sequence[str] = ()) -> list[Open]:
 def examined(db: Database, hosts: Sequence[str] = ()) -> list[tuple[str, str, int, Mapping[str, str]]]:
     """Return (source, host, time of the last examination, fault → why it could not be judged), of these hosts or of all."""
     known = db.rows("SELECT digest, content FROM unjudged")
-    sets = {digest: db.made("unjudged", _reasons, content) or _LOST for digest, content in known} | {b"": {}}
+    sets = {digest: db.made("unjudged", reasons_of, content) or _LOST for digest, content in known} | {b"": {}}
     statement = "SELECT e.source, h.name, e.at, e.unjudged FROM examination e LEFT JOIN host h ON h.id = e.host WHERE"
     rows = [*db.rows_of(f"{statement} h.name IN (?)", hosts)] if hosts else db.rows(f"{statement} e.host <> 0")
     db.lose("unjudged", *({digest or b"" for *_, digest in rows} - sets.keys()))
@@ -243,13 +246,17 @@ def _unchanged(
 
 
 def _open(row: _Row) -> Open:
-    known = sound.json_of(row.content) if row.content else {}
-    if not known:  # of an earlier edition, which kept names alone
+    if not row.content or row.content == "{}":  # of an earlier edition, which kept names alone
         device = Device(row.place) if row.place else None
         hosts = (row.host,) if row.host else ()
         older = Conclusion(row.fault, row.source, hosts, "info", "", row.since, device, row.about)
         return Open(older, row.since, row.edition, row.unproven, row.id)
-    return Open(conclusion_json.from_data(known), row.since, row.edition, row.unproven, row.id)
+    return Open(conclusion_of(row.content), row.since, row.edition, row.unproven, row.id)
+
+
+def conclusion_of(content: str) -> Conclusion:
+    """Return a conclusion as it was kept. Raise one of sound.PROBLEMS."""
+    return conclusion_json.from_data(sound.json_of(content))
 
 
 def _row(each: Open, ids: Mapping[str, int]) -> Row:
@@ -259,7 +266,8 @@ def _row(each: Open, ids: Mapping[str, int]) -> Row:
     return (*named, each.since, each.edition, about.state, about.severity, _mark(about), _content(about))
 
 
-def _reasons(content: str) -> dict[str, str]:
+def reasons_of(content: str) -> dict[str, str]:
+    """Return fault → why it could not be judged. Raise one of sound.PROBLEMS."""
     return sound.texts(sound.json_of(content))
 
 

@@ -11,6 +11,7 @@ import shlex
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -44,14 +45,19 @@ class PlaceError(HistoryError):
 class Database:
     """Open for one process. Raises HistoryError. `lost`: table → damaged rows that were left out. `notes`: what was seen as it opened."""
 
-    def __init__(self, place: str, *, make: bool = True) -> None:
+    def __init__(self, place: str, *, make: bool = True, damaged: bool = False) -> None:
+        """Open it, or make it. `damaged`: only to be read, as far as that is possible."""
         self.place, self.is_postgres = place, postgres.is_url(place)
+        self._make = make
         self.lost: dict[str, set[int]] = {}
         self.notes: list[str] = []
         self._problems: tuple[type[Exception], ...] = (sqlite3.Error,)
         self._db: Any = self._postgres() if self.is_postgres else self._sqlite(Path(place), make)
         try:
             with self._told():
+                if damaged:
+                    self._tolerate()
+                    return
                 self._expect_own()
                 if not self.is_postgres:
                     self._run("PRAGMA journal_mode=WAL")
@@ -100,25 +106,67 @@ class Database:
     def _expect_own(self) -> None:
         """Raise PlaceError for a database of another program, which stays as it is."""
         try:
-            tables = self._tables()
+            tables = self.tables()
         except sqlite3.DatabaseError as problem:
             if "not a database" in str(problem) and not _was_history(Path(self.place)):
                 raise PlaceError(f"history {self.name}: {problem}") from None
             raise
+        if not tables and not self._make and not self.is_postgres:
+            raise PlaceError(f"{self.name}: no history: the file is empty")
         if tables and len(tables & TABLES) < len(TABLES) // 2 and tables != {_VERSIONS}:
             raise self._foreign()
-        if tables and _VERSIONS not in tables:
-            raise HistoryError(self._damaged(f"it has no {_VERSIONS}"))
+        if len(tables) > 1 and (_VERSIONS not in tables or not self._version()):
+            raise HistoryError(self._damaged(f"{_VERSIONS} is lost"))
 
-    def _tables(self) -> set[str]:
+    def tables(self) -> set[str]:
+        """Return the tables that are there."""
         if self.is_postgres:
             return postgres.tables(self._db)
         found = self._run("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
-        return {name for (name,) in found.fetchall()}
+        return {str(name) for (name,) in found.fetchall()}
 
     def _foreign(self) -> PlaceError:
         what = "database" if self.is_postgres else "file"
         return PlaceError(f"{self.name}: a database of another program, not a history of nodetune: name another {what}")
+
+    def _tolerate(self) -> None:
+        if not self.is_postgres:
+            self._db.text_factory = _text
+            self._run("PRAGMA writable_schema = ON")  # takes a table whose description is damaged for none
+            self._run("PRAGMA query_only = ON")
+        self.tables()
+
+    def columns(self, table: str) -> list[str]:
+        """Return the columns of a table."""
+        with self._told():
+            return [each[0] for each in self._run(f"SELECT * FROM {table} LIMIT 0").description]  # noqa: S608
+
+    def batches(self, statement: str) -> Iterator[list[Row]]:
+        """Yield the rows that a statement finds, sound or not, some at a time; those before a damaged page, too."""
+        with self._told():
+            if self.is_postgres:
+                with self._db.transaction(), postgres.lenient(self._db.cursor("copy")) as cursor:
+                    cursor.execute(statement)
+                    while rows := cursor.fetchmany(SOME):
+                        yield rows
+                return
+            cursor, rows, problem = self._run(statement), [], None
+            while problem is None:
+                rows = []
+                try:
+                    rows.extend(islice(cursor, SOME))
+                except sqlite3.DatabaseError as torn:
+                    problem = torn
+                if rows:
+                    yield rows
+                elif problem is None:
+                    return
+            raise problem
+
+    def renumber(self, tables: Iterable[str]) -> None:
+        """Number new rows of tables, to which rows with their numbers were added, after those."""
+        for table in tables if self.is_postgres else ():
+            self._run(f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), coalesce(max(id), 1)) FROM {table}")  # noqa: S608
 
     def _postgres(self) -> Any:
         try:
@@ -181,7 +229,7 @@ class Database:
         found = self._run(f"SELECT coalesce(max(version), 0) FROM {_VERSIONS}").fetchone()[0]  # noqa: S608
         if isinstance(found, int) and found >= 0:
             return found
-        raise self._foreign() if self._tables() == {_VERSIONS} else HistoryError(self._damaged(f"{_VERSIONS} has no number"))
+        raise self._foreign() if self.tables() == {_VERSIONS} else HistoryError(self._damaged(f"{_VERSIONS} has no number"))
 
     def _run(self, statement: str, values: Sequence[Any] = ()) -> Any:
         return self._db.execute(statement.replace("?", "%s") if self.is_postgres else statement, values)

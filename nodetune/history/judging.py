@@ -103,14 +103,14 @@ def trends_of(db: Database, day: int) -> list[Trend]:
     """Return the trends of a day that was judged, without those of parts that were exchanged since."""
     known = db.rows("SELECT host, text FROM event WHERE at = ? AND kind = ?", (day * DAY, TREND))
     begun = _exchanged(db, SeriesNames(db), day * DAY) if known else {}
-    found = [(host, db.made("event", _trend, text)) for host, text in known]
+    found = [(host, db.made("event", trend_of, text)) for host, text in known]
     there = (
         each for host, each in found if each and max(begun.get((host, part), 0) for part in resets.parts_of(each.name)) < day
     )
     return sorted(there, key=lambda each: (each.host, each.name))
 
 
-def _trend(text: str) -> Trend:
+def trend_of(text: str) -> Trend:
     """Return a trend as it was kept. Raise one of sound.PROBLEMS."""
     found = Trend(**sound.json_of(text))
     sound.numbers((found.figure, found.usual, found.hits, found.peers, found.day, found.limit or 0))

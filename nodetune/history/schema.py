@@ -65,6 +65,9 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 """The statements that make each version from the one before. Never changed once released, only added to."""
 
+NUMBERED = "series", "host", "conclusion"
+"""Tables whose rows the database numbers."""
+
 TABLES = frozenset(
-    "schema_version series host fact change look day event figure verdict conclusion conclusion_host examination unjudged action".split()
+    "series host fact change look day event figure verdict conclusion conclusion_host examination unjudged action".split()
 )

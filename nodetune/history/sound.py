@@ -49,7 +49,7 @@ _KINDS = {
         ("settings parts unjudged last_packed", _Kind(bytes, True)),
         ("cohort carry", _Kind(str, True)),
         (
-            "name leaves before after kind subject text source fault about place part edition state severity mark content"
+            "name finding leaves before after kind subject text source fault about place part edition state severity mark content"
             " why device who run reason",
             _Kind(str),
         ),
@@ -71,6 +71,11 @@ def cured(columns: Sequence[str], row: Row) -> Row:
     """Return a row with None for what is damaged."""
     kinds = (_KINDS.get(name) for name in columns)
     return tuple([one if kind is None or kind.holds([one]) else None for kind, one in zip(kinds, row, strict=True)])
+
+
+def is_optional(column: str) -> bool:
+    """Return whether a row may lack a value here."""
+    return column in _KINDS and _KINDS[column].optional
 
 
 def table(statement: str) -> str:

@@ -201,7 +201,7 @@ class Writer:
         if host.packed is None and not host.carry:
             return pack(every, look.values), None, digest
         before = reader.unpacked(self._db, host.packed) if host.packed else {}
-        carry = self._db.made("host", _of_carry, host.carry) or {}
+        carry = self._db.made("host", of_carry, host.carry) or {}
         asked = {*_lower(before, compress(every, is_counter), compress(look.values, is_counter)), *carry}
         asked |= before.keys() - every  # not read
         if fresh or any(resets.is_serial(leaf) for leaf in changed):
@@ -232,10 +232,10 @@ class Writer:
             if count
         ]
         if not moved:
-            return pack(every, look.values), _as_carry(carry), digest
+            return pack(every, look.values), as_carry(carry), digest
         values |= moved
         ordered = sorted(values)
-        return pack(ordered, [values[each] for each in ordered]), _as_carry(carry), digest
+        return pack(ordered, [values[each] for each in ordered]), as_carry(carry), digest
 
     def _series_of(self, look: Snapshot) -> tuple[list[int], list[bool]]:
         """Return the series of the numbers of a look, and which of them are counters."""
@@ -272,12 +272,14 @@ def _lower(before: Mapping[int, int], counters: Iterable[int], read: Iterable[in
     return compress(some, map(lt, read, map(before.get, same, repeat(0))))
 
 
-def _of_carry(text: str | None) -> dict[int, int]:
+def of_carry(text: str | None) -> dict[int, int]:
+    """Return series → what it carries over its resets. Raise one of sound.PROBLEMS."""
     found = {int(series): added for series, added in sound.json_of(text).items()} if text else {}
     return dict(zip(found, sound.numbers(list(found.values())), strict=True))
 
 
-def _as_carry(carry: Mapping[int, int]) -> str | None:
+def as_carry(carry: Mapping[int, int]) -> str | None:
+    """Return what `of_carry` reads."""
     kept = {series: added for series, added in sorted(carry.items()) if added}
     return json.dumps(kept) if kept else None
 
