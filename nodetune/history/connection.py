@@ -6,7 +6,6 @@ Writers wait for each other for as long as a transaction takes, on PostgreSQL by
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -195,7 +194,7 @@ class Database:
         said = problem.strerror if isinstance(problem, OSError) else None
         why = text.plain(said or str(problem).strip().partition("\n")[0], 200) or type(problem).__name__
         if self.is_postgres:
-            why = re.sub(r'\b(user|role) "[^"]*"', r"\1 …", why)
+            why = postgres.without_secrets(why, self.place)
         raise HistoryError(self._damaged(why) if _is_damage(problem) else f"history {self.name}: {why}") from None
 
     def _migrate(self) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 _URL = re.compile(r"\s*(?:postgres(?:ql)?(?:\+\w+)?:|[a-z][a-z0-9+.-]*://|.*\b(?:password|dbname)\s*=)", re.IGNORECASE | re.DOTALL)
 _HOST = r"(?:\[[0-9a-f:.%]+\]|[\w.-]*|/[\w./-]*)(?::\d*)?"
-_PLAIN = re.compile(rf"{_HOST}(?:,{_HOST})*/[\w.-]*", re.IGNORECASE)
+_HOSTS = re.compile(rf"{_HOST}(?:,{_HOST})*", re.IGNORECASE)
 
 ANSWER_SECONDS = 10
-"""A server that does not end a statement in time itself has so long to say so."""
+"""A statement may take so much longer than the wait for a lock, and the server then so long to say so."""
 
 IDLE_SECONDS = 600
 """A controller that died within a transaction keeps others out for so long."""
@@ -33,7 +33,7 @@ def shown(url: str) -> str:
     given = {name: value for name, _, value in (word.partition("=") for word in query.split("&"))}
     host, _, database = rest.rpartition("@")[2].partition("/")
     known, database = urllib.parse.unquote(given.get("host", host)), given.get("dbname", database)
-    if not _PLAIN.fullmatch(f"{known}/{database}"):
+    if not _HOSTS.fullmatch(known) or not re.fullmatch(r"[\w.-]*", database):
         return "postgresql://…"
     return f"postgresql:///{database}?host={known}" if "host" in given else f"postgresql://{known}/{database}"
 
@@ -50,11 +50,17 @@ def parameters(url: str) -> dict[str, Any]:
         found = dict(conninfo.conninfo_to_dict(f"postgresql://{rest}"))
     except (psycopg.Error, UnicodeError):
         raise ValueError from None  # the text of libpq has parts of the URL
-    hosts = f"{found.get('host') or ''}/{found.get('dbname') or ''}"
     ports = str(found.get("port") or "").split(",")
-    if not _PLAIN.fullmatch(hosts) or not all(not each or (each.isdecimal() and int(each) < 1 << 16) for each in ports):
+    if not _HOSTS.fullmatch(str(found.get("host") or "")) or not all(not each or (each.isdecimal() and int(each) < 1 << 16) for each in ports):
         raise ValueError
     return found
+
+
+def without_secrets(message: str, url: str) -> str:
+    """Return an error of a database without what its URL says of users, passwords and options."""
+    given = [each for name, each in parameters(url).items() if name not in ("host", "hostaddr", "port", "dbname")]
+    secrets = sorted((text for text in map(str, given) if len(text) > 2), key=len, reverse=True)
+    return re.sub("|".join(map(re.escape, secrets)), "…", message) if secrets else message
 
 
 def connect(url: str, wait: float) -> Any:
@@ -63,7 +69,8 @@ def connect(url: str, wait: float) -> Any:
 
     class Bounded(psycopg.Connection[Any]):
         def wait(self, gen: Any, *words: Any, **more: Any) -> Any:
-            return super().wait(_until(time.monotonic() + wait + ANSWER_SECONDS, gen, self.pgconn.finish), *words, **more)
+            end = time.monotonic() + wait + 2 * ANSWER_SECONDS
+            return super().wait(_until(end, gen, self.pgconn.finish), *words, **more)
 
     seconds = max(1, int(wait))
     usual = {
@@ -76,7 +83,7 @@ def connect(url: str, wait: float) -> Any:
     }
     found = Bounded.connect(**{**usual, **parameters(url), "client_encoding": "utf8", "autocommit": True})
     try:
-        for name, limit in (("lock", wait), ("statement", wait), ("idle_in_transaction_session", IDLE_SECONDS)):
+        for name, limit in (("lock", wait), ("statement", wait + ANSWER_SECONDS), ("idle_in_transaction_session", IDLE_SECONDS)):
             found.execute(f"SET {name}_timeout = {int(limit * 1000)}")
     except BaseException:
         found.close()

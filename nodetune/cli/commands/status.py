@@ -91,7 +91,7 @@ def command(request: StatusRequest, words: tuple[str, ...], output_format: str, 
         request.profiles,
         tuple(map(str, request.site)),
         frozenset(only or ()),
-        "" if implied else request.history,
+        options.shown_place(request.history) if request.history and not implied else "",
     )
     with options.writing(output) as stream:
         write(found, asked, output_format, stream)

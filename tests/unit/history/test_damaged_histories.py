@@ -1,19 +1,15 @@
 """Damaged histories, of random kinds: each command says in a line that something is lost, and shows all else."""
 
-import contextlib
-import io
 import json
 import shutil
 import sqlite3
 import time
 from pathlib import Path
 
-import click
 import pytest
 
 from nodetune.api.model import Each, HostFacts, Value
-from nodetune.cli.main import group
-from nodetune.foundation import UserError, paths
+from nodetune.foundation import paths
 from nodetune.foundation.stage_output import Silent
 from nodetune.history import keeping
 from nodetune.history.connection import Database
@@ -21,6 +17,7 @@ from nodetune.history.history import History
 from nodetune.history.points import DAY
 from nodetune.history.schema import TABLES
 from nodetune.history.snapshot import Sorter, of_figures
+from tests.support.commands import run
 from tests.support.damage import PostgreSQL, SQLite
 from tests.support.standing import planted
 
@@ -86,18 +83,6 @@ def clock():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "time", lambda: float(NOW))
         yield
-
-
-def run(*words):
-    """Run a command in this process: (code, stdout, stderr). Only a UserError or what click raises is a line for a user."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            code = group.main([str(word) for word in words], prog_name="nodetune", standalone_mode=False)
-        except (UserError, OSError, click.ClickException) as problem:
-            code = 2
-            err.write(f"{problem}\n")
-    return code or 0, out.getvalue(), err.getvalue()
 
 
 READERS = (
