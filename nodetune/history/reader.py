@@ -81,6 +81,9 @@ def series_of(db: Database, host: str, leaves: Sequence[str], since: int) -> lis
     ]
     newest = looks[-1][0] // DAY if looks else sound.MAX_TIME // DAY
     last = db.one("SELECT max(day) AS last FROM day WHERE day <= ?", (newest,)) or 0
+    for edge in ("min", "max"):  # what is no time is before or after all that is one
+        db.rows(f"SELECT {edge}(at) AS last FROM look WHERE host = ?", (own,))  # noqa: S608
+        db.rows(f"SELECT {edge}(day) AS last FROM day")  # noqa: S608
     days = range(max(since // DAY, last - MAX_DAYS), last + 1)
     about = "SELECT day, low, high, grown FROM day WHERE day IN (?) AND series = ? AND host = ? ORDER BY day"
     found = []

@@ -22,6 +22,10 @@ BLOBS = [
 ]  # fmt: skip
 
 
+UNSEEN = "day.series", "day.host", "figure.host", "figure.series"
+"""Keys by which rows are found: one that is not found is damaged for repair alone."""
+
+
 def is_seen(old, now):
     """Tell whether a value cannot be what was written there."""
     if type(old) is not type(now):
@@ -93,7 +97,8 @@ class SQLite:
             except sqlite3.Error:
                 continue
         db.close()
-        self.is_typed = self.kind == "utf8" or is_seen(values[columns.index(column)], now[1])
+        known = values[columns.index(column)]
+        self.is_typed = (self.kind == "utf8" or is_seen(known, now[1])) and f"{table}.{column}" not in UNSEEN
         return f"{table}.{column}: {values[columns.index(column)]!r:.60} → {now!r:.60}"
 
     def _value(self):
@@ -137,7 +142,7 @@ class SQLite:
 
     def _version(self):
         db = self._db()
-        what = self.chance.choice(["UPDATE schema_version SET version = 99 WHERE version = 2", "UPDATE schema_version SET version = -3", "DELETE FROM schema_version", "DROP TABLE schema_version"])
+        what = self.chance.choice(["UPDATE schema_version SET version = 99 WHERE version = 2", "UPDATE schema_version SET version = -version", "DELETE FROM schema_version", "DROP TABLE schema_version"])
         db.execute(what)
         db.close()
         return what
