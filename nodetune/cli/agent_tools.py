@@ -99,9 +99,7 @@ class Sources:
         """Show what changed on a host over time, or without a host what grows on all."""
         if not self.history:
             raise ToolError("no history here: start the server with nodetune mcp --history FILE")
-        return _document(
-            self._said("history", "--history", self.history, "--format", "json", "--", *filter(None, [host]))
-        )
+        return self._past("history", "--format", "json", "--", *filter(None, [host]))
 
     def status(self, host: str = "", severity: Severity = "medium", limit: int = 20) -> dict[str, Any]:
         """Show what is open on all hosts or on one, from all sources: the worst first, who acts, since when, the next command.
@@ -112,8 +110,14 @@ class Sources:
             raise ToolError("no history here: start the server with nodetune mcp --history FILE")
         if "/" in host or host.endswith(".json"):
             raise ToolError("a host has no slash: files are not for agents")
-        words = ("--history", self.history, "--fail-on", severity, "--format", "json")
-        return _short(_document(self._said("status", *words, "--", *filter(None, [host]))), severity, limit)
+        words = ("--fail-on", severity, "--format", "json")
+        return _short(self._past("status", *words, "--", *filter(None, [host])), severity, limit)
+
+    def _past(self, verb: Verb, *words: str) -> dict[str, Any]:
+        """Return a document made of the history, with the `warning` that some of that is damaged."""
+        done = self._ran(verb, "--history", self.history, *words)
+        warning = text.plain(done.stderr.strip(), MAX_SET)
+        return {**_document(done.stdout), **({"warning": warning} if warning else {})}
 
     def _judged(self, verb: Verb) -> dict[str, Any]:
         return _document(self._said(verb, "--facts", self.facts, *self._site(), "--format", "json"))
@@ -122,12 +126,16 @@ class Sources:
         return [f"--site={path}" for path in self.site or ("none",)]
 
     def _said(self, verb: Verb, *words: str) -> str:
-        """Return what a command prints, which gets a home of its own. Raise ToolError with its message."""
+        """Return what a command prints. Raise ToolError with its message."""
+        return self._ran(verb, *words).stdout
+
+    def _ran(self, verb: Verb, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command, which gets a home of its own. Raise ToolError with its message."""
         if self.hosts and not Path(self.facts).exists():
             self.collect()
         with tempfile.TemporaryDirectory() as folder:
             own = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"), folder)
-            return _output([verb, *words], own, folder).stdout
+            return _output([verb, *words], own, folder)
 
 
 def _output(words: Sequence[str], own: Mapping[str, str], folder: str | None) -> subprocess.CompletedProcess[str]:
@@ -163,7 +171,8 @@ def _short(found: Mapping[str, Any], severity: Severity, limit: int) -> dict[str
         for state in ("never", "stale")
     }
     done = [*map(_cut, found["actions"][-limit:])] if limit > 0 else []
-    told = {"summary": found["summary"], **states, "unknown": unread[:MAX_REASONS], "actions": done}
+    warned = {name: each for name, each in found.items() if name == "warning"}
+    told = {"summary": found["summary"], **warned, **states, "unknown": unread[:MAX_REASONS], "actions": done}
     shown = lines[: max(0, limit)]
     while len(json.dumps({**told, "lines": shown})) > MAX_BYTES - ROOM and (shown or done):
         del (done if len(done) > len(shown) else shown)[-1:]
