@@ -15,7 +15,6 @@ from typing import TextIO
 
 from nodetune.foundation import text as plain_text
 
-
 OWN = 0o600
 """The mode of files with serial numbers."""
 

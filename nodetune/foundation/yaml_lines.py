@@ -39,7 +39,7 @@ class CollectedError(FileError):
         self.line = self.problems[0].line
 
 
-class _Enough(CollectedError):
+class _FullError(CollectedError):
     """The rest of a file is not read: what is wrong in each of its parts alike takes minutes to say."""
 
 
@@ -76,14 +76,14 @@ class LocatedYaml:
         """Collect an error instead of raising it, so that the rest is read too."""
         try:
             yield
-        except _Enough:
+        except _FullError:
             raise
         except CollectedError as several:
             self.problems.extend(several.problems)
         except FileError as problem:
             self.problems.append(problem)
         if len(self.problems) >= MAX_PROBLEMS:
-            raise _Enough(self.file, self.problems)
+            raise _FullError(self.file, self.problems)
 
     def finish(self) -> None:
         """Raise the collected errors as FileError."""
@@ -152,7 +152,7 @@ def _bounded() -> type[yaml.SafeLoader]:
         def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
             self.parts += 1
             if self.parts > MAX_PARTS:
-                raise _too_many(self.peek_event().start_mark)
+                raise _too_many(self.get_mark())
             return super().compose_node(parent, index)
 
     return Bounded

@@ -14,9 +14,10 @@ from nodetune.api.device import Device
 from nodetune.foundation import by_key
 from nodetune.history import reader, resets, sound
 from nodetune.history.closing import Last, Open, Settled, settle
-from nodetune.history.connection import Database, Row
+from nodetune.history.connection import Database
 from nodetune.history.names import ids_of
 from nodetune.history.points import Drain, Spell
+from nodetune.history.sound import Row
 
 OWN = ("trend", "episodes")
 """Sources that judge the history itself."""

@@ -98,9 +98,13 @@ class Database:
             if not about.st_size:
                 self.notes.append(f"history {self.name}: the file is empty: a history begins anew")
             if about.st_mode & 0o077:
-                self.notes.append(f"history {self.name}: others may read it, and it has serial numbers: chmod 600 {shlex.quote(self.name)}")
+                self.notes.append(
+                    f"history {self.name}: others may read it, and it has serial numbers: chmod 600 {shlex.quote(self.name)}"
+                )
             if about.st_uid not in ownership.own():
-                self.notes.append(f"history {self.name}: it belongs to {ownership.name(about.st_uid)}, who can change what it says")
+                self.notes.append(
+                    f"history {self.name}: it belongs to {ownership.name(about.st_uid)}, who can change what it says"
+                )
 
     def _expect_own(self) -> None:
         """Raise PlaceError for a database of another program, which stays as it is."""
@@ -163,7 +167,7 @@ class Database:
             raise problem
 
     def renumber(self, tables: Iterable[str]) -> None:
-        """Number new rows of tables, to which rows with their numbers were added, after those."""
+        """Let new rows of these tables get numbers after those that their rows have."""
         for table in tables if self.is_postgres else ():
             self._run(f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), coalesce(max(id), 1)) FROM {table}")  # noqa: S608
 
@@ -228,7 +232,11 @@ class Database:
         found = self._run(f"SELECT coalesce(max(version), 0) FROM {_VERSIONS}").fetchone()[0]  # noqa: S608
         if isinstance(found, int) and found >= 0:
             return found
-        raise self._foreign() if self.tables() == {_VERSIONS} else HistoryError(self._damaged(f"{_VERSIONS} has no number"))
+        raise (
+            self._foreign()
+            if self.tables() == {_VERSIONS}
+            else HistoryError(self._damaged(f"{_VERSIONS} has no number"))
+        )
 
     def _run(self, statement: str, values: Sequence[Any] = ()) -> Any:
         return self._db.execute(statement.replace("?", "%s") if self.is_postgres else statement, values)
@@ -362,7 +370,10 @@ def _is_damage(problem: Exception) -> bool:
     """Return whether an error says that the database is not as it was made."""
     if isinstance(problem, sqlite3.Error):
         return type(problem) is sqlite3.DatabaseError or str(problem).startswith("no such ")
-    return str(getattr(problem, "sqlstate", None) or "")[:2] in ("22", "42", "XX") and "42501" != getattr(problem, "sqlstate", None)
+    return (
+        str(getattr(problem, "sqlstate", None) or "")[:2] in ("22", "42", "XX")
+        and getattr(problem, "sqlstate", None) != "42501"
+    )
 
 
 def _was_history(path: Path) -> bool:

@@ -14,12 +14,14 @@ from typing import Any
 
 from nodetune import __version__
 from nodetune.api.conclusion import Examination, Examined, Judged
+from nodetune.api.conclusion_json import MAX_TIME
 from nodetune.foundation import by_key
 from nodetune.history import conclusions, kinds, reader, resets, sound, trends
-from nodetune.history.connection import Database, Row
+from nodetune.history.connection import Database
 from nodetune.history.names import SeriesNames
 from nodetune.history.packing import unpack
 from nodetune.history.points import DAY
+from nodetune.history.sound import Row
 from nodetune.history.thinning import LARGEST
 from nodetune.history.trends import LeafSeries, Trend
 from nodetune.statistics.thresholds import MAX_GAP_DAYS, PAST, WARM_DEGREES
@@ -42,7 +44,7 @@ Figures = dict[tuple[int, str], int]
 def day_judged(db: Database, before: int | None = None) -> int:
     """Return the last day that was judged, up to a day; 0 for none."""
     most = "SELECT max(day) AS last FROM figure WHERE day < ?"
-    last = int(db.one(most, (sound.MAX_TIME // DAY,)) or 0)
+    last = int(db.one(most, (MAX_TIME // DAY,)) or 0)
     if before is None or last <= before:
         return last
     db.lose("figure", last)  # of the future: nothing would be judged until then
@@ -105,7 +107,9 @@ def trends_of(db: Database, day: int) -> list[Trend]:
     begun = _exchanged(db, SeriesNames(db), day * DAY) if known else {}
     found = [(host, db.made("event", trend_of, text)) for host, text in known]
     there = (
-        each for host, each in found if each and max(begun.get((host, part), 0) for part in resets.parts_of(each.name)) < day
+        each
+        for host, each in found
+        if each and max(begun.get((host, part), 0) for part in resets.parts_of(each.name)) < day
     )
     return sorted(there, key=lambda each: (each.host, each.name))
 
@@ -115,7 +119,11 @@ def trend_of(text: str) -> Trend:
     found = Trend(**sound.json_of(text))
     sound.numbers((found.figure, found.usual, found.hits, found.peers, found.day, found.limit or 0))
     known = (found.less, found.days or 0.0, found.doubles or 0.0)
-    if set(map(type, known)) - {int, float} or not 0 <= max(known) < MAX_DAYS or {type(found.host), type(found.name)} != {str}:
+    if (
+        set(map(type, known)) - {int, float}
+        or not 0 <= max(known) < MAX_DAYS
+        or {type(found.host), type(found.name)} != {str}
+    ):
         raise TypeError("not a trend")
     return found
 
@@ -126,9 +134,7 @@ def judged_name(leaf: str) -> str:
     return above if last.isdecimal() and above.count("/") >= 2 else leaf
 
 
-def _figures(
-    db: Database, now: int, judged: Mapping[int, str], hosts: Container[int]
-) -> tuple[Figures, set[int]]:
+def _figures(db: Database, now: int, judged: Mapping[int, str], hosts: Container[int]) -> tuple[Figures, set[int]]:
     """Return the figures of the last 24 hours, and the hosts that have any."""
     found: Figures = defaultdict(int)
     looked = set()
@@ -186,8 +192,8 @@ def _exchanged(db: Database, names: SeriesNames, now: int) -> dict[tuple[int, st
     )
     found: dict[tuple[int, str], int] = {}
     known: dict[tuple[int, int], Any] = {}
-    for host, fact, at, (before, after) in reader.moved(db, rows):
-        before = known.get((host, fact)) if before in resets.NONE else before
+    for host, fact, at, (was, after) in reader.moved(db, rows):
+        before = known.get((host, fact)) if was in resets.NONE else was
         known[host, fact] = before if after in resets.NONE else after
         for part in resets.exchanged(names.names[fact]) if resets.is_exchange(before, after) else ():
             found[host, part] = max(at // DAY, found.get((host, part), 0))

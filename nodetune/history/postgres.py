@@ -8,7 +8,9 @@ import urllib.parse
 from collections.abc import Callable, Generator
 from typing import Any
 
-_URL = re.compile(r"\s*(?:postgres(?:ql)?(?:\+\w+)?:|[a-z][a-z0-9+.-]*://|.*\b(?:password|dbname)\s*=)", re.IGNORECASE | re.DOTALL)
+_URL = re.compile(
+    r"\s*(?:postgres(?:ql)?(?:\+\w+)?:|[a-z][a-z0-9+.-]*://|.*\b(?:password|dbname)\s*=)", re.IGNORECASE | re.DOTALL
+)
 _HOST = r"(?:\[[0-9a-f:.%]+\]|[\w.-]*|/[\w./-]*)(?::\d*)?"
 _HOSTS = re.compile(rf"{_HOST}(?:,{_HOST})*", re.IGNORECASE)
 
@@ -51,7 +53,9 @@ def parameters(url: str) -> dict[str, Any]:
     except (psycopg.Error, UnicodeError):
         raise ValueError from None  # the text of libpq has parts of the URL
     ports = str(found.get("port") or "").split(",")
-    if not _HOSTS.fullmatch(str(found.get("host") or "")) or not all(not each or (each.isdecimal() and int(each) < 1 << 16) for each in ports):
+    if not _HOSTS.fullmatch(str(found.get("host") or "")) or not all(
+        not each or (each.isdecimal() and int(each) < 1 << 16) for each in ports
+    ):
         raise ValueError
     return found
 
@@ -83,7 +87,11 @@ def connect(url: str, wait: float) -> Any:
     }
     found = Bounded.connect(**{**usual, **parameters(url), "client_encoding": "utf8", "autocommit": True})
     try:
-        for name, limit in (("lock", wait), ("statement", wait + ANSWER_SECONDS), ("idle_in_transaction_session", IDLE_SECONDS)):
+        for name, limit in (
+            ("lock", wait),
+            ("statement", wait + ANSWER_SECONDS),
+            ("idle_in_transaction_session", IDLE_SECONDS),
+        ):
             found.execute(f"SET {name}_timeout = {int(limit * 1000)}")
     except BaseException:
         found.close()

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from nodetune.api.conclusion_json import MAX_TIME
 from nodetune.history import kinds, sound
-from nodetune.history.connection import Database, Row
+from nodetune.history.connection import Database
 from nodetune.history.packing import unpack
 from nodetune.history.points import DAY, LeafChange, Point, Rate
+from nodetune.history.sound import Row
 from nodetune.history.structure import PRINT
 
 MAX_DAYS = 400
@@ -29,7 +31,7 @@ def leaves(db: Database, host: str, pattern: str) -> list[str]:
     packed = db.one("SELECT packed FROM look WHERE host = ? ORDER BY at DESC LIMIT 1", (own,))
     numbers = set(unpacked(db, packed) if packed else ())
     numbers |= {row[0] for row in db.rows("SELECT DISTINCT fact FROM change WHERE host = ?", (own,))}
-    names = dict(db.rows("SELECT id, name FROM series"))
+    names: dict[int, str] = dict(db.rows("SELECT id, name FROM series"))
     db.lose("series", *(numbers - names.keys()))
     return sorted(names[number] for number in numbers & names.keys() if names[number].startswith(pattern))
 
@@ -79,7 +81,7 @@ def series_of(db: Database, host: str, leaves: Sequence[str], since: int) -> lis
         for at, packed in db.rows("SELECT at, packed FROM look WHERE host = ? AND at >= ? ORDER BY at", (own, since))
         if (values := db.made("look", unpack, packed)) is not None
     ]
-    newest = looks[-1][0] // DAY if looks else sound.MAX_TIME // DAY
+    newest = looks[-1][0] // DAY if looks else MAX_TIME // DAY
     last = db.one("SELECT max(day) AS last FROM day WHERE day <= ?", (newest,)) or 0
     for edge in ("min", "max"):  # what is no time is before or after all that is one
         db.rows(f"SELECT {edge}(at) AS last FROM look WHERE host = ?", (own,))  # noqa: S608

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nodetune.api.conclusion_json import MAX_TIME
 from nodetune.foundation import nodeset, text
 from nodetune.history import conclusions, judging, postgres, reader, sound, writer
 from nodetune.history.connection import Database, HistoryError, PlaceError
@@ -18,7 +19,7 @@ from nodetune.history.schema import MIGRATIONS, NUMBERED, TABLES
 from nodetune.history.sound import Row
 from nodetune.history.structure import fact_print
 
-OF_FIRST_EDITION = frozenset("series host fact change look day event figure verdict".split())
+OF_FIRST_EDITION = frozenset(["series", "host", "fact", "change", "look", "day", "event", "figure", "verdict"])
 KEYS = {"fact": "digest", "series": "id", "unjudged": "digest", "host": "id"}
 """Tables to whose rows those of others belong, and hosts to those of the first three, with what names them there."""
 
@@ -139,17 +140,24 @@ class _Copying:
         of = dict(zip(columns, cured, strict=True))
         if table == "host" and None not in (of["id"], of["name"]):
             return tuple({**of, **self._host(of)}.values())
+        if cured != row or not self._belongs(table, of):
+            return ()
         try:
-            whole = cured == row and self._belongs(table, of)
-            return tuple({**of, **_MENDED[table](of, self._names)}.values()) if whole and table in _MENDED else row * whole
+            _CHECKED.get(table, bool)(of)
+            mended = _MENDED[table](of, self._names) if table in _MENDED else {}
         except sound.PROBLEMS:
             return ()
+        return tuple({**of, **mended}.values()) if mended else row
 
     def _host(self, of: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a host has of facts and series that are there."""
         facts, carry = self._names["fact"], None
         with suppress(*sound.PROBLEMS):
-            carry = {series: added for series, added in writer.of_carry(of["carry"]).items() if series in self._names["series"]}
+            carry = {
+                series: added
+                for series, added in writer.of_carry(of["carry"]).items()
+                if series in self._names["series"]
+            }
         return {
             "settings": of["settings"] and b"".join(each for each in reader.cut(of["settings"]) if each in facts),
             "parts": of["parts"] if of["parts"] in facts else None,
@@ -169,17 +177,16 @@ class _Copying:
         """Return the time after which looks are damaged: tomorrow, unless most are later."""
         tomorrow = int(time.time()) + DAY
         later = self._old.one("SELECT count(*) FROM look WHERE at > ?", (tomorrow,)) or 0
-        return sound.MAX_TIME if 2 * later > (self._old.one("SELECT count(*) FROM look") or 0) else tomorrow
+        return MAX_TIME if 2 * later > (self._old.one("SELECT count(*) FROM look") or 0) else tomorrow
 
 
 Names = Mapping[str, Mapping[Any, str]]
 
 
-def _fact(of: Mapping[str, Any], _: Names) -> dict[str, Any]:
+def _check_fact(of: Mapping[str, Any]) -> None:
     sound.leaves(of["leaves"])
     if fact_print(of["name"], of["leaves"]) != of["digest"]:
         raise ValueError("another fact")
-    return {}
 
 
 def _look(of: Mapping[str, Any], known: Names) -> dict[str, Any]:
@@ -188,33 +195,21 @@ def _look(of: Mapping[str, Any], known: Names) -> dict[str, Any]:
     return {} if len(left) == len(values) else {"packed": pack(left, [values[each] for each in left])}
 
 
-def _change(of: Mapping[str, Any], _: Names) -> dict[str, Any]:
-    return {name: of[name] for name in ("before", "after") if sound.json_of(of[name]) or True}
-
-
-def _event(of: Mapping[str, Any], _: Names) -> dict[str, Any]:
-    return {} if of["kind"] != judging.TREND or judging.trend_of(of["text"]) else {}
-
-
-def _conclusion(of: Mapping[str, Any], _: Names) -> dict[str, Any]:
-    return {} if not of["content"] or conclusions.conclusion_of(of["content"]) else {}
-
-
-def _unjudged(of: Mapping[str, Any], _: Names) -> dict[str, Any]:
-    return {} if conclusions.reasons_of(of["content"]) else {}
-
-
 def _examination(of: Mapping[str, Any], known: Names) -> dict[str, Any]:
     return {} if not of["unjudged"] or of["unjudged"] in known["unjudged"] else {"unjudged": conclusions.LOST_PRINT}
 
 
 _MENDED: Mapping[str, Callable[[Mapping[str, Any], Names], dict[str, Any]]] = {
-    "fact": _fact,
     "look": _look,
-    "change": _change,
-    "event": _event,
-    "conclusion": _conclusion,
-    "unjudged": _unjudged,
     "examination": _examination,
 }
-"""Table → what changes of a row whose content is in part of what is lost. Raises one of sound.PROBLEMS where all of it is."""
+"""Table → what changes of a row, some of whose content belongs to what is lost. Raises one of sound.PROBLEMS for damaged content."""
+
+_CHECKED: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
+    "fact": _check_fact,
+    "change": lambda of: [sound.json_of(of[name]) for name in ("before", "after")],
+    "event": lambda of: of["kind"] != judging.TREND or judging.trend_of(of["text"]),
+    "conclusion": lambda of: not of["content"] or conclusions.conclusion_of(of["content"]),
+    "unjudged": lambda of: conclusions.reasons_of(of["content"]),
+}
+"""Table → what raises one of sound.PROBLEMS for damaged content."""

@@ -69,5 +69,20 @@ NUMBERED = "series", "host", "conclusion"
 """Tables whose rows the database numbers."""
 
 TABLES = frozenset(
-    "series host fact change look day event figure verdict conclusion conclusion_host examination unjudged action".split()
+    [
+        "series",
+        "host",
+        "fact",
+        "change",
+        "look",
+        "day",
+        "event",
+        "figure",
+        "verdict",
+        "conclusion",
+        "conclusion_host",
+        "examination",
+        "unjudged",
+        "action",
+    ]
 )

@@ -38,6 +38,11 @@ class _Kind(NamedTuple):
         return self.low is None or not some or (min(some) >= self.low and max(some) < self.high)
 
 
+TEXTS = (
+    "name finding leaves before after kind subject text source fault about place part edition state severity mark content"
+    " why device who run reason"
+)
+
 _KINDS = {
     name: kind
     for names, kind in (
@@ -48,11 +53,7 @@ _KINDS = {
         ("digest packed", _Kind(bytes)),
         ("settings parts unjudged last_packed", _Kind(bytes, True)),
         ("cohort carry", _Kind(str, True)),
-        (
-            "name finding leaves before after kind subject text source fault about place part edition state severity mark content"
-            " why device who run reason",
-            _Kind(str),
-        ),
+        (TEXTS, _Kind(str)),
     )
     for name in names.split()
 }
@@ -64,7 +65,9 @@ def rows(columns: Sequence[str], found: list[Row]) -> list[Row]:
     kinds = [_KINDS.get(name) for name in columns]
     if all(kind is None or kind.holds(values) for kind, values in zip(kinds, zip(*found, strict=True), strict=False)):
         return found
-    return [row for row in found if all(kind is None or kind.holds([one]) for kind, one in zip(kinds, row, strict=True))]
+    return [
+        row for row in found if all(kind is None or kind.holds([one]) for kind, one in zip(kinds, row, strict=True))
+    ]
 
 
 def cured(columns: Sequence[str], row: Row) -> Row:
@@ -86,7 +89,7 @@ def table(statement: str) -> str:
 
 def numbers(values: Sequence[Any]) -> Sequence[int]:
     """Return these values. Raise TypeError unless all are integers, which 64 bits hold even if a counter was carried on."""
-    if set(map(type, values)) - {int} or (values and max(max(values), -min(values)) >> MAX_BITS):
+    if set(map(type, values)) - {int} or any(abs(each(values)) >> MAX_BITS for each in (min, max) if values):
         raise TypeError("not integers")
     return values
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from nodetune.history.connection import Database, Row
+from nodetune.history.connection import Database
 from nodetune.history.packing import unpack
 from nodetune.history.points import DAY
+from nodetune.history.sound import Row
 
 DAYS = 7
 LARGEST = (1 << 63) - 1

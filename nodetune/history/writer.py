@@ -16,10 +16,11 @@ from nodetune.facts.saved import AHEAD_SECONDS
 from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
 from nodetune.history import kinds, reader, resets, sound
-from nodetune.history.connection import Database, Row
+from nodetune.history.connection import Database
 from nodetune.history.names import SeriesNames
 from nodetune.history.packing import pack
 from nodetune.history.snapshot import Common, Snapshot
+from nodetune.history.sound import Row
 from nodetune.history.structure import Form, as_text, fact_print
 
 MAX_KNOWN = 1 << 17
@@ -27,9 +28,11 @@ MAX_KNOWN = 1 << 17
 
 _HOSTS = (
     "SELECT h.name, h.id, h.cohort, h.settings, h.parts, h.carry, l.at AS last, l.packed AS last_packed FROM host h"
-    " LEFT JOIN look l ON l.host = h.id AND l.at ="
-    f" (SELECT max(at) FROM look WHERE host = h.id AND at < {sound.MAX_TIME}) WHERE h.name IN (?)"
+    " LEFT JOIN look l ON l.host = h.id AND l.at = (SELECT max(at) FROM look WHERE host = h.id AND at < 137438953472)"
+    " WHERE h.name IN (?)"
 )
+
+"""Of host names. The number is conclusion_json.MAX_TIME: a look of a later time is damaged."""
 
 _LAST_KNOWN = "SELECT before FROM change WHERE host = ? AND fact = ? AND before <> 'null' AND after = 'null' ORDER BY at DESC LIMIT 1"
 
@@ -200,15 +203,11 @@ class Writer:
         digest, fresh = self._known_parts(host.parts, look, rows)
         if host.packed is None and not host.carry:
             return pack(every, look.values), None, digest
-        before = reader.unpacked(self._db, host.packed) if host.packed else {}
-        carry = self._db.made("host", of_carry, host.carry) or {}
+        before, carry = self._known_numbers(host)
         asked = {*_lower(before, compress(every, is_counter), compress(look.values, is_counter)), *carry}
         asked |= before.keys() - every  # not read
         if fresh or any(resets.is_serial(leaf) for leaf in changed):
             asked.update(every)
-        if lost := asked - self._names.names.keys():
-            self._db.lose("series", *lost)
-            asked -= lost
         if not asked:
             return pack(every, look.values), None, digest
         values = dict(zip(every, look.values, strict=True))
@@ -236,6 +235,18 @@ class Writer:
         values |= moved
         ordered = sorted(values)
         return pack(ordered, [values[each] for each in ordered]), as_carry(carry), digest
+
+    def _known_numbers(self, host: _Host) -> tuple[dict[int, int], dict[int, int]]:
+        """Return the numbers of the last look, and what counters carry, of series that are there."""
+        before = reader.unpacked(self._db, host.packed) if host.packed else {}
+        carry = self._db.made("host", of_carry, host.carry) or {}
+        known = self._names.names.keys()
+        lost = {*before.keys() - known, *carry.keys() - known}
+        self._db.lose("series", *lost)
+        for series in lost:
+            before.pop(series, None)
+            carry.pop(series, None)
+        return before, carry
 
     def _series_of(self, look: Snapshot) -> tuple[list[int], list[bool]]:
         """Return the series of the numbers of a look, and which of them are counters."""

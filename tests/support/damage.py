@@ -7,7 +7,21 @@ import random
 import sqlite3
 import zlib
 
-TEXTS = ["", "abc", "{", "null", "[]", '"x"', "[" * 100_000, '{"a": NaN}', '{"a": 1e999}', '{"1": "x"}', "{}", "-1", "9" * 5000]
+TEXTS = [
+    "",
+    "abc",
+    "{",
+    "null",
+    "[]",
+    '"x"',
+    "[" * 100_000,
+    '{"a": NaN}',
+    '{"a": 1e999}',
+    '{"1": "x"}',
+    "{}",
+    "-1",
+    "9" * 5000,
+]
 NUMBERS = [-5, 0, 1 << 40, (1 << 62), -(1 << 62)]
 ODD = [None, "abc", 1.5, float("inf"), b"\xff\x00", *NUMBERS]
 
@@ -32,7 +46,12 @@ def is_seen(old, now):
         return None not in (old, now)
     if isinstance(old, bytes):
         return now not in (b"", packed("[[-7], [5]]"), packed("[[123456], [5]]"))
-    return isinstance(old, str) and old.startswith("{") and not (now == "" or now.startswith("{\"")) and now not in ("{}", "null")
+    return (
+        isinstance(old, str)
+        and old.startswith("{")
+        and not (now == "" or now.startswith('{"'))
+        and now not in ("{}", "null")
+    )
 
 
 def value(chance, old):
@@ -48,7 +67,9 @@ def value(chance, old):
             known = None
         if isinstance(known, dict) and known and chance.random() < 0.5:
             name = chance.choice(list(known))
-            return json.dumps({**known, name: chance.choice([None, 7, -1, 1 << 70, float("nan"), [], {}, "x", [None], {"a": []}])})
+            return json.dumps(
+                {**known, name: chance.choice([None, 7, -1, 1 << 70, float("nan"), [], {}, "x", [None], {"a": []}])}
+            )
         return chance.choice([*TEXTS, old[: len(old) // 2], *ODD])
     return chance.choice(ODD)
 
@@ -56,7 +77,22 @@ def value(chance, old):
 class SQLite:
     """Damages a file."""
 
-    kinds = ("value", "value", "value", "value", "utf8", "delete", "table", "column", "index", "version", "bytes", "page", "cut", "file")
+    kinds = (
+        "value",
+        "value",
+        "value",
+        "value",
+        "utf8",
+        "delete",
+        "table",
+        "column",
+        "index",
+        "version",
+        "bytes",
+        "page",
+        "cut",
+        "file",
+    )
 
     def __init__(self, path, seed):
         self.path, self.chance = path, random.Random(seed)
@@ -74,7 +110,11 @@ class SQLite:
 
     def _place(self, db):
         tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
-        tables = [each for each in tables if each != "schema_version" and db.execute(f"SELECT count(*) FROM {each}").fetchone()[0]]
+        tables = [
+            each
+            for each in tables
+            if each != "schema_version" and db.execute(f"SELECT count(*) FROM {each}").fetchone()[0]
+        ]
         table = self.chance.choice(tables)
         columns = [each[1] for each in db.execute(f"PRAGMA table_info({table})")]
         row = self.chance.randrange(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
@@ -92,7 +132,10 @@ class SQLite:
             now = make(values[columns.index(column)])
             where, known = self._where(columns, values)
             try:
-                if db.execute(f"UPDATE {table} SET {column} = {now[0]} WHERE {where}", (*now[1:], *known)).rowcount == 1:
+                if (
+                    db.execute(f"UPDATE {table} SET {column} = {now[0]} WHERE {where}", (*now[1:], *known)).rowcount
+                    == 1
+                ):
                     break
             except sqlite3.Error:
                 continue
@@ -142,7 +185,14 @@ class SQLite:
 
     def _version(self):
         db = self._db()
-        what = self.chance.choice(["UPDATE schema_version SET version = 99 WHERE version = 2", "UPDATE schema_version SET version = -version", "DELETE FROM schema_version", "DROP TABLE schema_version"])
+        what = self.chance.choice(
+            [
+                "UPDATE schema_version SET version = 99 WHERE version = 2",
+                "UPDATE schema_version SET version = -version",
+                "DELETE FROM schema_version",
+                "DROP TABLE schema_version",
+            ]
+        )
         db.execute(what)
         db.close()
         return what
@@ -193,8 +243,15 @@ class PostgreSQL:
         self.said = getattr(self, f"_{self.kind}")()
 
     def _place(self):
-        tables = [name for (name,) in self.db.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")]
-        tables = [each for each in tables if each != "schema_version" and self.db.execute(f"SELECT count(*) FROM {each}").fetchone()[0]]
+        tables = [
+            name
+            for (name,) in self.db.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1")
+        ]
+        tables = [
+            each
+            for each in tables
+            if each != "schema_version" and self.db.execute(f"SELECT count(*) FROM {each}").fetchone()[0]
+        ]
         table = self.chance.choice(tables)
         row = self.chance.randrange(self.db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
         cursor = self.db.execute(f"SELECT ctid, * FROM {table} LIMIT 1 OFFSET {row}")
@@ -230,7 +287,9 @@ class PostgreSQL:
         return self._set(lambda _: None, "ALTER TABLE {table} ALTER COLUMN {column} DROP NOT NULL")
 
     def _type(self):
-        return self._set(lambda _: "abc", "ALTER TABLE {table} ALTER COLUMN {column} TYPE TEXT USING {column}::text", int)
+        return self._set(
+            lambda _: "abc", "ALTER TABLE {table} ALTER COLUMN {column} TYPE TEXT USING {column}::text", int
+        )
 
     def _delete(self):
         table, _, _, ctid = self._place()
@@ -249,6 +308,13 @@ class PostgreSQL:
         return f"{table}.{column}"
 
     def _version(self):
-        what = self.chance.choice(["UPDATE schema_version SET version = 99 WHERE version = 2", "UPDATE schema_version SET version = -version", "DELETE FROM schema_version", "DROP TABLE schema_version"])
+        what = self.chance.choice(
+            [
+                "UPDATE schema_version SET version = 99 WHERE version = 2",
+                "UPDATE schema_version SET version = -version",
+                "DELETE FROM schema_version",
+                "DROP TABLE schema_version",
+            ]
+        )
         self.db.execute(what)
         return what

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nodetune.history.history import History
     from nodetune.history.trends import Trend
 
+REPAIR = "nodetune.history.repair"
 SCHEMA = "nodetune.history/1"
 
 
@@ -33,6 +34,8 @@ SCHEMA = "nodetune.history/1"
     "--repair",
     is_flag=False,
     flag_value="",
+    expose_value=False,
+    callback=lambda context, _, to: context.meta.update({REPAIR: to}),
     metavar="[FILE|URL]",
     help="Write a sound copy of a damaged history to this new file or empty database. Default: FILE.repaired.db, next to it.",
 )
@@ -44,7 +47,6 @@ def command(
     history: str,
     since: int,
     notify: str,
-    repair: str | None,
     output_format: str,
     output: Path | None,
 ) -> int:
@@ -67,8 +69,9 @@ def command(
         raise click.UsageError("give --history FILE|URL, or history = in nodetune.toml")
     if output_format == "html" and host is None:
         raise click.UsageError("--format html is the page of one host: nodetune history HOST --format html")
-    if repair is not None:
-        return _repair(history, repair or str(output or ""), host)
+    to = click.get_current_context().meta.get(REPAIR)
+    if to is not None:
+        return _repair(history, to or str(output or ""), host)
     from nodetune.history.history import History
 
     begun = time.time() - since
@@ -95,7 +98,9 @@ def _repair(place: str, to: str, host: str | None) -> int:
     from nodetune.history.repair import repair
 
     if host:
-        raise click.UsageError(f"--repair copies all hosts, not {text.plain(host)} alone: name a file with --repair=FILE")
+        raise click.UsageError(
+            f"--repair copies all hosts, not {text.plain(host)} alone: name a file with --repair=FILE"
+        )
     click.echo(repair(place, to))
     return OK
 

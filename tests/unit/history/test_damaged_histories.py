@@ -2,9 +2,7 @@
 
 import json
 import shutil
-import sqlite3
 import time
-from pathlib import Path
 
 import pytest
 
@@ -122,7 +120,9 @@ def facts(folder):
 
 
 def is_named(err):
-    return any(word in err for word in ("damaged", "newer nodetune", "the file is empty", "not a database", "no such history"))
+    return any(
+        word in err for word in ("damaged", "newer nodetune", "the file is empty", "not a database", "no such history")
+    )
 
 
 def check(place, known, damage, tmp_path, copy):
@@ -151,7 +151,13 @@ def writes(place, what, tmp_path):
     assert code == 1, (what, err)
     assert [host["state"] for host in json.loads(out)["hosts"]] == ["ok"] * 3, what
     sets, done = planted(NOW)
-    keeping.keep(str(place), Silent(), measured=[("n03", None, {"verify.gemm.bf16/GPU0": 790.5})], concluded=sets[0], actions=done)
+    keeping.keep(
+        str(place),
+        Silent(),
+        measured=[("n03", None, {"verify.gemm.bf16/GPU0": 790.5})],
+        concluded=sets[0],
+        actions=done,
+    )
     for words, (code, _, err) in told(place, READERS[:4]).items():
         assert code != 2 or is_named(err) or "does not have" in err, (what, words, err)
 
@@ -174,7 +180,9 @@ def sound_answers(clock, base):
     return found
 
 
-@pytest.mark.parametrize("seed", [*FAST, *(pytest.param(seed, marks=[pytest.mark.slow, pytest.mark.full]) for seed in MANY)])
+@pytest.mark.parametrize(
+    "seed", [*FAST, *(pytest.param(seed, marks=[pytest.mark.slow, pytest.mark.full]) for seed in MANY)]
+)
 def test_a_damage_of_a_file_is_named_and_loses_nothing_else(base, sound_answers, tmp_path, seed):
     place = tmp_path / "fleet.db"
     shutil.copy(base, place)
@@ -183,7 +191,9 @@ def test_a_damage_of_a_file_is_named_and_loses_nothing_else(base, sound_answers,
     check(place, sound_answers, SQLite(place, seed), tmp_path, tmp_path / "copy.db")
 
 
-@pytest.mark.parametrize("seed", [*FAST[:8], *(pytest.param(seed, marks=[pytest.mark.slow, pytest.mark.full]) for seed in MANY)])
+@pytest.mark.parametrize(
+    "seed", [*FAST[:8], *(pytest.param(seed, marks=[pytest.mark.slow, pytest.mark.full]) for seed in MANY)]
+)
 def test_a_damage_of_a_database_is_named_and_loses_nothing_else(url, tmp_path, seed):
     import psycopg
 

@@ -48,7 +48,14 @@ def audit(facts, url):
     return run("audit", "--facts", facts, "--history", url)
 
 
-@pytest.mark.parametrize("lock", ["SELECT pg_advisory_xact_lock(7001)", "LOCK TABLE host IN ACCESS EXCLUSIVE MODE", "LOCK TABLE schema_version IN ACCESS EXCLUSIVE MODE"])
+@pytest.mark.parametrize(
+    "lock",
+    [
+        "SELECT pg_advisory_xact_lock(7001)",
+        "LOCK TABLE host IN ACCESS EXCLUSIVE MODE",
+        "LOCK TABLE schema_version IN ACCESS EXCLUSIVE MODE",
+    ],
+)
 def test_an_audit_waits_for_a_lock_no_longer_than_for_a_file(database, patience, facts, lock):
     History(database).close()
     with psycopg.connect(database) as other:
@@ -153,7 +160,9 @@ def test_a_server_that_cannot_be_reached_is_a_warning(facts, patience, failing):
     assert SECRET not in err
 
 
-@pytest.mark.parametrize(("role", "said"), [("closed NOLOGIN", "not permitted to log in"), ("weak LOGIN", "permission denied")])
+@pytest.mark.parametrize(
+    ("role", "said"), [("closed NOLOGIN", "not permitted to log in"), ("weak LOGIN", "permission denied")]
+)
 def test_a_user_without_rights_is_a_warning(server, database, facts, role, said):
     name = role.split()[0]
     with psycopg.connect(server, autocommit=True) as db:
@@ -202,7 +211,12 @@ FORMS = [
 def test_no_message_has_a_part_of_a_url_but_its_host_and_database(facts, monkeypatch, patience, url):
     said = [audit(facts, url), run("history", "--history", url), run("status", "--history", url, facts)]
     monkeypatch.setenv("NODETUNE_HISTORY", url)
-    said += [run("config"), run("config", "--format", "json"), run("audit", "--facts", facts, "-v"), run("history", "--repair")]
+    said += [
+        run("config"),
+        run("config", "--format", "json"),
+        run("audit", "--facts", facts, "-v"),
+        run("history", "--repair"),
+    ]
     every = "".join(f"{out}{err}" for _, out, err in said)
     assert SECRET not in every
     assert "history postgresql://" in every
