@@ -22,7 +22,7 @@ from nodetune.history.snapshot import Sorter
 
 
 class Remembered:
-    """Keeps one audit. Raises PlaceError if its place is none for a history."""
+    """Keeps one audit. Raises PlaceError if its place is not valid for a history."""
 
     def __init__(self, place: str, show: Show) -> None:
         self._history: History | None = None

@@ -62,7 +62,7 @@ class _Place(settings.Setting):
 
 
 def shown_place(place: str) -> str:
-    """Return the place of a history for people: of a URL, host and database; … stands for a user."""
+    """Return the place of a history for people: of a URL, host and database. … replaces a user."""
     from nodetune.history import postgres  # most runs have none
 
     if not postgres.is_url(place):

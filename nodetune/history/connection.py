@@ -38,7 +38,7 @@ class HistoryError(UserError):
 
 
 class PlaceError(HistoryError):
-    """The place is none for a history: a command ends before it begins."""
+    """The place is not valid for a history: a command ends before it begins."""
 
 
 class Database:
@@ -96,7 +96,7 @@ class Database:
         with suppress(OSError):
             about = path.stat()
             if not about.st_size:
-                self.notes.append(f"history {self.name}: the file is empty: a history begins anew")
+                self.notes.append(f"history {self.name}: the file is empty: a history begins")
             if about.st_mode & 0o077:
                 self.notes.append(
                     f"history {self.name}: others may read it, and it has serial numbers: chmod 600 {shlex.quote(self.name)}"
@@ -377,7 +377,7 @@ def _is_damage(problem: Exception) -> bool:
 
 
 def _was_history(path: Path) -> bool:
-    """Return whether a file that is no database may have been a history: it has its first words, or zeros alone."""
+    """Return whether a file that SQLite cannot open may have been a history: it has its first words, or zeros alone."""
     with path.open("rb") as file:
         head = file.read(HEAD)
     return _VERSIONS.encode() in head or not head.strip(b"\0")

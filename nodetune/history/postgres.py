@@ -22,7 +22,7 @@ IDLE_SECONDS = 600
 
 
 def is_url(place: str) -> bool:
-    """Return whether a place is meant as a URL, or as another description of a connection, and is no file."""
+    """Return whether a place describes a connection: as a URL, or in other words of PostgreSQL."""
     return _URL.match(place) is not None
 
 
@@ -41,7 +41,7 @@ def shown(url: str) -> str:
 
 
 def parameters(url: str) -> dict[str, Any]:
-    """Return the parameters of a connection. Raise ValueError, without a text, for what is no URL of PostgreSQL."""
+    """Return the parameters of a connection. Raise ValueError, without a text, for a URL that PostgreSQL does not take."""
     import psycopg
     from psycopg import conninfo
 

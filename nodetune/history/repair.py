@@ -30,7 +30,7 @@ MAX_NAMES = 200
 
 @dataclass
 class Copy:
-    """`rows` of the copy; table → prints of the rows that were lost; the `hosts` of these; `torn`: tables of which pages are damaged."""
+    """`rows` of the copy; table → prints of the rows that were lost; the `hosts` of these; `torn`: tables with damaged pages."""
 
     place: str
     rows: int = 0
@@ -144,10 +144,10 @@ class _Copying:
             return ()
         try:
             _CHECKED.get(table, bool)(of)
-            mended = _MENDED[table](of, self._names) if table in _MENDED else {}
+            fixed = _FIXED[table](of, self._names) if table in _FIXED else {}
         except sound.PROBLEMS:
             return ()
-        return tuple({**of, **mended}.values()) if mended else row
+        return tuple({**of, **fixed}.values()) if fixed else row
 
     def _host(self, of: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a host has of facts and series that are there."""
@@ -199,7 +199,7 @@ def _examination(of: Mapping[str, Any], known: Names) -> dict[str, Any]:
     return {} if not of["unjudged"] or of["unjudged"] in known["unjudged"] else {"unjudged": conclusions.LOST_PRINT}
 
 
-_MENDED: Mapping[str, Callable[[Mapping[str, Any], Names], dict[str, Any]]] = {
+_FIXED: Mapping[str, Callable[[Mapping[str, Any], Names], dict[str, Any]]] = {
     "look": _look,
     "examination": _examination,
 }

@@ -118,7 +118,7 @@ class Writer:
         return found
 
     def _known(self, names: Sequence[str]) -> dict[str, _Host]:
-        """Return hosts; what is damaged of them is as if it was never kept, and is written anew."""
+        """Return hosts; what is damaged of them is as if it was never kept, and is written again."""
         return {row[0]: _Host(*row[1:]) for row in self._db.rows_of(_HOSTS, names, cure=True)}
 
     def _look(self, host: _Host, look: Snapshot, rows: _Rows) -> None:
