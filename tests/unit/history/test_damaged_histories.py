@@ -203,3 +203,41 @@ def test_a_damage_of_a_database_is_named_and_loses_nothing_else(url, tmp_path, s
     with psycopg.connect(place, autocommit=True) as db:
         damage = PostgreSQL(db, seed)
     check(place, known, damage, tmp_path, tmp_path / "copy.db")
+
+
+def test_a_copy_goes_to_either_kind_of_database_and_continues_there(base, url, server, tmp_path):
+    import psycopg
+
+    with psycopg.connect(server, autocommit=True) as db:
+        db.execute("DROP DATABASE IF EXISTS empty")
+        db.execute("CREATE DATABASE empty")
+    empty = server.replace("/postgres?", "/empty?")
+    assert "lost: nothing" in run("history", "--history", base, f"--repair={empty}")[1]
+    assert "lost: nothing" in run("history", "--history", empty, f"--repair={tmp_path / 'back.db'}")[1]
+    assert set(rows(base, empty)) == set(rows(base, tmp_path / "back.db")) == {-1, 0}, "a reason for what is lost"
+    fill(empty)
+    assert "n02" in run("history", "--history", empty)[1]
+    code, _, err = run("history", "--history", base, f"--repair={empty}")
+    assert (code, "has a history already" in err) == (2, True)
+    code, _, err = run("history", "--history", empty, "--repair")
+    assert (code, "give the new FILE" in err) == (2, True)
+
+
+def test_past_a_damaged_page_the_rest_is_copied(base, tmp_path):
+    place = tmp_path / "fleet.db"
+    shutil.copy(base, place)
+    content = bytearray(place.read_bytes())
+    pages = [
+        at for at in range(4096, len(content), 4096) if content[at] == 13 and b'"fault"' in content[at : at + 4096]
+    ]
+    content[pages[1] : pages[1] + 4096] = bytes(4096)
+    place.write_bytes(content)
+    code, out, err = run("history", "--history", place, "--repair")
+    assert code == 0, err
+    assert "that cannot be read" in out or "rows of" in out
+    kept, every = (Database(str(each), make=False) for each in (tmp_path / "fleet.repaired.db", base))
+    count = "SELECT (SELECT count(*) FROM look) + (SELECT count(*) FROM conclusion) + (SELECT count(*) FROM change)"
+    assert every.one(count) * 0.5 < kept.one(count) < every.one(count)
+    kept.close()
+    every.close()
+    assert run("history", "--history", tmp_path / "fleet.repaired.db")[2] == ""
