@@ -148,10 +148,13 @@ class Sources:
         return [*saved.files()[0]] if saved.is_folder else [saved.facts().host]
 
     def _history(self, verb: Verb, *words: str) -> dict[str, Any]:
-        return _document(self._said(verb, "--history", self.history, "--format", "json", *words))
+        """Return a document made of the history, with the `warning` that some of it is damaged."""
+        done = self._ran([*paths.start(), verb, "--history", self.history, "--format", "json", *words])
+        warning = text.plain(done.stderr.strip(), MAX_SET)
+        return {**_document(done.stdout), **({"warning": warning} if warning else {})}
 
     def _answer(self, asked: Asked) -> dict[str, Any]:
-        return _document(self._ran([*paths.start(), "mcp", "--answer", json.dumps(asdict(asked))]))
+        return _document(self._ran([*paths.start(), "mcp", "--answer", json.dumps(asdict(asked))]).stdout)
 
     @property
     def _sites(self) -> Sequence[str]:
@@ -161,19 +164,19 @@ class Sources:
         return [f"--site={path}" for path in self._sites]
 
     def _said(self, verb: Verb, *words: str) -> str:
-        return self._ran([*paths.start(), verb, *words])
+        return self._ran([*paths.start(), verb, *words]).stdout
 
     def _read(self) -> None:
         """Read the facts of the hosts, where nobody has asked for that yet."""
         if self.hosts and not Path(self.facts).exists():
             self.collect()
 
-    def _ran(self, command: Sequence[str]) -> str:
-        """Return what a command prints, which gets a home of its own. Raise ToolError with its message."""
+    def _ran(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        """Run a command, which gets a home of its own. Raise ToolError with its message."""
         self._read()
         with tempfile.TemporaryDirectory() as folder:
             own = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"), folder)
-            return _output(command, own, folder).stdout
+            return _output(command, own, folder)
 
 
 def _output(command: Sequence[str], own: Mapping[str, str], folder: str | None) -> subprocess.CompletedProcess[str]:
@@ -213,7 +216,7 @@ def _short(found: Mapping[str, Any], severity: Severity, limit: int) -> dict[str
     """Return the part of a status that an answer has room for."""
     wanted = SEVERITIES[SEVERITIES.index(severity) :]
     told = {
-        "summary": found["summary"],
+        **{name: found[name] for name in ("summary", "warning") if name in found},
         **{
             state: text.plain(nodeset.fold(each["name"] for each in found["hosts"] if each["state"] == state), MAX_SET)
             for state in ("never", "stale")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -56,19 +55,33 @@ PLAIN = (".log", ".out")
 class _Place(settings.Setting):
     def locate(self, folder: Path, value: str) -> str:
         """Return a URL as it is, and a path of a file in this folder."""
-        return value if "://" in value else str(folder / value)
+        from nodetune.history import postgres
+
+        return value if postgres.is_url(value) else str(folder / value)
 
     def shown(self, value: Any) -> str:
-        """Return the place, without the user and the password of a URL."""
-        return re.sub(r"://.*@", "://…@", super().shown(value))
+        """Return the place: of a URL, host and database."""
+        return shown_place(value) if value else super().shown(value)
+
+
+def shown_place(place: str) -> str:
+    """Return the place of a history for people: of a URL, host and database. … replaces a user."""
+    from nodetune.history import postgres  # most runs have none
+
+    if not postgres.is_url(place):
+        return text.plain(place)
+    return postgres.shown(place).replace("://", "://…@" if "@" in place else "://", 1)
 
 
 def _remembered(_context: click.Context, _parameter: click.Parameter, place: str) -> str:
     """Return the history. Raise SettingsError where a folder names a database, or a file outside it."""
-    if "://" in place:
-        settings.refuse_folder("history", "where facts go")
-    elif place:
-        settings.keep_inside("history", place, SQLITE_FILES)
+    if place:
+        from nodetune.history import postgres  # most runs have none
+
+        if postgres.is_url(place):
+            settings.refuse_folder("history", "where facts go")
+        else:
+            settings.keep_inside("history", place, SQLITE_FILES)
     return place
 
 

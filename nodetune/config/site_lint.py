@@ -153,7 +153,8 @@ def _same_value(check: Check) -> bool:
 
 
 def _told(value: object, wanted: str) -> str:
-    return f"a fix would set {value}, which accept rejects ({wanted}): make accept and set agree"
+    shown = text.plain(value), text.plain(wanted)
+    return f"a fix would set {shown[0]}, which accept rejects ({shown[1]}): make accept and set agree"
 
 
 def _ambiguous(whole: Overlay, ranks: Ranks) -> Iterable[Problem]:

@@ -52,7 +52,7 @@ class FactCache:
         if not asked.exists():
             file_io.write(asked, text)
         told = {**facts.about, "asked": digest, "as": self._reader(target)}
-        file_io.write(self._path(target.name), document.dump(HostFacts(target.name, facts.facts, told)))
+        file_io.write(self._path(target.name), document.dump(HostFacts(target.name, facts.facts, told)), file_io.OWN)
 
     def _reader(self, target: Target) -> str:
         """Return the user who reads and the transport: another user may see more or less."""

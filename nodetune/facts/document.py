@@ -62,7 +62,7 @@ def _by_lines(text: bytes, asked: Asked) -> tuple[dict[str, Any], dict[str, Fact
         head, found, lines = text.decode().partition(layout.FACTS)
         if not found or not lines.endswith(layout.END):
             return None
-        data = _of_this_version(_JSON.decode(f'{head} "facts": 0}}'))
+        data = _of_this_version(STRICT.decode(f'{head} "facts": 0}}'))
         facts: dict[str, Fact] = {}
         for line in lines[: -len(layout.END)].split(layout.BETWEEN):
             if not is_wanted(line[3:].partition('": ')[0], asked):
@@ -82,7 +82,7 @@ def _fact_of_line(line: str) -> tuple[str, Fact]:
     name = before[3:]
     if not before.startswith('  "') or not _is_usual(name):
         raise ValueError(line)
-    return name, _fact(name, _JSON.decode(content))
+    return name, _fact(name, STRICT.decode(content))
 
 
 def _is_usual(name: str) -> bool:
@@ -268,7 +268,8 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
 
 
-_JSON = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+STRICT = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+"""Takes finite numbers alone. It raises ValueError or RecursionError."""
 
 
 def load(path: Path, *, regular: bool = False) -> HostFacts:

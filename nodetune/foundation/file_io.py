@@ -9,30 +9,35 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial as with_words
 from pathlib import Path
 from typing import TextIO
 
 from nodetune.foundation import text as plain_text
 
+OWN = 0o600
+"""The mode of files with serial numbers."""
 
-def write(path: Path, text: str) -> None:
-    """Replace a file in one step; a new file gets its mode from the umask. Raise OSError about this file."""
-    with stream(path) as file:
+
+def write(path: Path, text: str, mode: int = 0o666) -> None:
+    """Replace a file in one step; it gets this mode, less the umask. Raise OSError about this file."""
+    with stream(path, mode) as file:
         file.write(text)
 
 
-def write_bytes(path: Path, content: bytes) -> None:
+def write_bytes(path: Path, content: bytes, mode: int = 0o666) -> None:
     """Replace a file in one step. Raise OSError about this file."""
-    with _whole(path) as partial, open(partial, "xb", opener=_opened) as file:
+    with _whole(path) as partial, open(partial, "xb", opener=with_words(_opened, mode=mode)) as file:
         file.write(content)
 
 
 @contextmanager
-def stream(path: Path) -> Iterator[TextIO]:
+def stream(path: Path, mode: int = 0o666) -> Iterator[TextIO]:
     """Open a file that appears only when it is complete. Raise OSError about this file."""
+    opener = with_words(_opened, mode=mode)
     with (
         _whole(path) as partial,
-        open(partial, "x", encoding="utf-8", errors="backslashreplace", opener=_opened) as file,
+        open(partial, "x", encoding="utf-8", errors="backslashreplace", opener=opener) as file,
     ):
         yield file
 
@@ -76,9 +81,9 @@ def _naming(path: Path) -> Iterator[None]:
         raise
 
 
-def _opened(path: str, flags: int) -> int:
+def _opened(path: str, flags: int, mode: int) -> int:
     """Open a file without following a link that another user may have created."""
-    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+    return os.open(path, flags | os.O_NOFOLLOW, mode)
 
 
 def check(path: Path) -> None:

@@ -28,8 +28,8 @@ def _why(place: Path) -> str:
         about = place.lstat()
     except OSError as problem:
         return f"{place}: {(problem.strerror or str(problem)).lower()}"
-    if about.st_uid not in _own():
-        return f"{place} belongs to {_name(about.st_uid)}"
+    if about.st_uid not in own():
+        return f"{place} belongs to {name(about.st_uid)}"
     shared = stat.S_ISLNK(about.st_mode) or (stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX)
     if about.st_mode & stat.S_IWOTH and not shared:
         return f"every user can write {place}"
@@ -38,7 +38,7 @@ def _why(place: Path) -> str:
     return ""
 
 
-def _own() -> set[int]:
+def own() -> set[int]:
     """Return root, this user, and the caller of sudo, who can run this as root anyway."""
     caller = os.environ.get("SUDO_UID", "") if os.geteuid() == 0 else ""
     return {0, os.geteuid(), int(caller) if caller.isdecimal() else 0}
@@ -48,13 +48,13 @@ def _is_private(group: int) -> bool:
     """Return whether a group is root's or has only its own user as member: many systems give each user such a group."""
     try:
         found = grp.getgrgid(group)
-        users = {pwd.getpwuid(uid).pw_name for uid in _own()}
+        users = {pwd.getpwuid(uid).pw_name for uid in own()}
     except KeyError:
         return group == 0
     return group == 0 or (found.gr_name in users and set(found.gr_mem) <= users)
 
 
-def _name(uid: int) -> str:
+def name(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

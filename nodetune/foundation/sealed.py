@@ -29,13 +29,13 @@ class SigningError(UserError):
 
 
 def write(path: Path, files: Mapping[str, str], key: Path | None = None) -> None:
-    """Write the archive, whole or not at all. Its files are in a folder with its name. Raise SigningError, OSError."""
+    """Write the archive for its owner alone, whole or not at all. Its files are in a folder with its name. Raise SigningError, OSError."""
     contents = {name: content.encode("utf-8", "backslashreplace") for name, content in files.items()}
     sums = "".join(f"{hashlib.sha256(each).hexdigest()}  {name}\n" for name, each in sorted(contents.items())).encode()
     contents[SUMS] = sums
     if key:
         contents[SIGNATURE] = signature(sums, key)
-    file_io.write_bytes(path, _packed(folder_in(path.name), contents))
+    file_io.write_bytes(path, _packed(folder_in(path.name), contents), file_io.OWN)
 
 
 def folder_in(name: str) -> str:

@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 MAX_PARTS = 100_000
 """Limit for the parts of a file. Aliases of aliases multiply: nine levels of nine are a billion."""
+
+
+MAX_PROBLEMS, MAX_MESSAGE = 1000, 1000
 
 
 class FileError(UserError):
@@ -33,6 +37,10 @@ class CollectedError(FileError):
         self.problems = sorted(problems, key=lambda each: each.line)
         super().__init__(f"{self.problems[0]} (and {len(problems) - 1} more: nodetune profile validate {file})")
         self.line = self.problems[0].line
+
+
+class _FullError(CollectedError):
+    """The rest of a file is not read: what is wrong in each of its parts alike takes minutes to say."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,7 @@ class LocatedYaml:
     def error(self, message: str, *path: Any) -> FileError:
         """Return an error with the line of its place."""
         line = self.line(*path)
-        problem = FileError(f"{self.file} line {line}: {message}")
+        problem = FileError(f"{self.file} line {line}: {plain_text.plain(message, MAX_MESSAGE)}")
         problem.line = line
         return problem
 
@@ -68,10 +76,14 @@ class LocatedYaml:
         """Collect an error instead of raising it, so that the rest is read too."""
         try:
             yield
+        except _FullError:
+            raise
         except CollectedError as several:
             self.problems.extend(several.problems)
         except FileError as problem:
             self.problems.append(problem)
+        if len(self.problems) >= MAX_PROBLEMS:
+            raise _FullError(self.file, self.problems)
 
     def finish(self) -> None:
         """Raise the collected errors as FileError."""
@@ -110,7 +122,7 @@ def parse(text: str, file: str) -> LocatedYaml:
 
     found = LocatedYaml(file, None)
     try:
-        loader = yaml.SafeLoader(text)
+        loader = _bounded()(text)
         node = loader.get_single_node()
         data = _convert(loader, node, (), found) if node is not None else None
     except yaml.MarkedYAMLError as problem:
@@ -123,14 +135,35 @@ def parse(text: str, file: str) -> LocatedYaml:
     return LocatedYaml(file, data, found.lines, found.problems)
 
 
+def _too_many(mark: yaml.Mark) -> yaml.YAMLError:
+    import yaml
+
+    return yaml.MarkedYAMLError(problem=f"more than {MAX_PARTS} parts with its aliases", problem_mark=mark)
+
+
+@cache
+def _bounded() -> type[yaml.SafeLoader]:
+    """Return a loader that ends at too many parts, before it has read the others."""
+    import yaml
+
+    class Bounded(yaml.SafeLoader):
+        parts = 0
+
+        def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+            self.parts += 1
+            if self.parts > MAX_PARTS:
+                raise _too_many(self.get_mark())
+            return super().compose_node(parent, index)
+
+    return Bounded
+
+
 def _convert(loader: yaml.SafeLoader, node: yaml.Node, path: tuple[Any, ...], found: LocatedYaml) -> Any:
     import yaml
 
     found.lines.setdefault(path, node.start_mark.line + 1)
     if len(found.lines) > MAX_PARTS:
-        raise yaml.MarkedYAMLError(
-            problem=f"more than {MAX_PARTS} parts with its aliases", problem_mark=node.start_mark
-        )
+        raise _too_many(node.start_mark)
     if isinstance(node, yaml.SequenceNode):
         return [_convert(loader, each, (*path, number), found) for number, each in enumerate(node.value)]
     if not isinstance(node, yaml.MappingNode):

@@ -12,21 +12,29 @@ from nodetune.api import conclusion_json
 from nodetune.api.conclusion import UNKNOWN, Action, Conclusion, Examination, Examined
 from nodetune.api.device import Device
 from nodetune.foundation import by_key
-from nodetune.history import reader, resets
+from nodetune.history import reader, resets, sound
 from nodetune.history.closing import Last, Open, Settled, settle
-from nodetune.history.connection import Database, Row
+from nodetune.history.connection import Database
 from nodetune.history.names import ids_of
 from nodetune.history.points import Drain, Spell
+from nodetune.history.sound import Row
 
 OWN = ("trend", "episodes")
 """Sources that judge the history itself."""
+
+_LOST = {"*": "the history lost what was not judged: its database is damaged"}
+"""The reasons of an examination whose own are damaged."""
+
+LOST_PRINT = b"lost"
+LOST_ROW = {"digest": LOST_PRINT, "content": json.dumps(_LOST)}
 
 FLEET = 0
 """The number of the host of a conclusion about no host in particular."""
 
 _OF_HOST = (
-    "SELECT h.name, c.id, c.source, c.fault, c.about, c.place, c.part, c.since, c.edition, c.unproven, c.state, c.severity,"
-    " c.mark, c.content FROM conclusion c LEFT JOIN host h ON h.id = c.host WHERE c.gone IS NULL"
+    "SELECT CASE c.host WHEN 0 THEN '' ELSE h.name END AS name, c.id, c.source, c.fault, c.about, c.place, c.part, c.since,"
+    " c.edition, c.unproven, c.state, c.severity, c.mark, c.content FROM conclusion c LEFT JOIN host h ON h.id = c.host"
+    " WHERE c.gone IS NULL"
 )
 _WHERE = " AND c.host IN (?)", " AND c.id IN (SELECT conclusion FROM conclusion_host WHERE host IN (?))"
 
@@ -40,7 +48,7 @@ def keep(db: Database, found: Examined) -> Settled:
     rows = [row for row in _rows_of(db, [FLEET, *ids.values()]) if row.source in sources or row.place]
     same, others = _unchanged(rows, found.conclusions, {each.source: each.edition for each in found.examinations})
     found = replace(found, conclusions=tuple(_with_parts(db, others, ids)))
-    known = [_open(row) for row in rows if row.id not in same]
+    known = _opened(db, (row for row in rows if row.id not in same))
     done = settle(known, found, _last(db, ids), _exchanged(db, ids, known), _missing(db, ids, known))
     db.add(
         "conclusion (host, source, fault, about, place, part, since, edition, state, severity, mark, content)",
@@ -84,7 +92,7 @@ def act(db: Database, actions: Iterable[Action]) -> None:
 
 def actions(db: Database, hosts: Sequence[str] = (), since: int = 0) -> list[Action]:
     """Return what was done to hosts (to all without names), the oldest first."""
-    statement = "SELECT a.kind, h.name, a.at, a.who, a.reason, a.run, a.device FROM action a JOIN host h ON h.id = a.host WHERE {} a.at >= ?"
+    statement = "SELECT a.kind, h.name, a.at, a.who, a.reason, a.run, a.device FROM action a LEFT JOIN host h ON h.id = a.host WHERE {} a.at >= ?"
     rows = (
         db.rows_of(statement.format("h.name IN (?) AND"), hosts, (since,))
         if hosts
@@ -96,16 +104,18 @@ def actions(db: Database, hosts: Sequence[str] = (), since: int = 0) -> list[Act
 def open_now(db: Database, hosts: Sequence[str] = ()) -> list[Open]:
     """Return what is open on hosts, or on all and on the fleet without names."""
     if not hosts:
-        return [_open(_Row(*row)) for row in db.rows(_OF_HOST)]
-    return _open_of(db, ids_of(db, hosts, make=False).values())
+        return _opened(db, (_Row(*row) for row in db.rows(_OF_HOST)))
+    return _opened(db, _rows_of(db, ids_of(db, hosts, make=False).values()))
 
 
 def examined(db: Database, hosts: Sequence[str] = ()) -> list[tuple[str, str, int, Mapping[str, str]]]:
     """Return (source, host, time of the last examination, fault → why it could not be judged), of these hosts or of all."""
-    sets = {bytes(digest): json.loads(content) for digest, content in db.rows("SELECT digest, content FROM unjudged")}
-    statement = "SELECT e.source, h.name, e.at, e.unjudged FROM examination e JOIN host h ON h.id = e.host"
-    rows = db.rows_of(f"{statement} WHERE h.name IN (?)", hosts) if hosts else db.rows(statement)
-    return [(source, name, at, sets.get(bytes(digest or b""), {})) for source, name, at, digest in rows]
+    known = db.rows("SELECT digest, content FROM unjudged")
+    sets = {digest: db.made("unjudged", reasons_of, content) or _LOST for digest, content in known} | {b"": {}}
+    statement = "SELECT e.source, h.name, e.at, e.unjudged FROM examination e LEFT JOIN host h ON h.id = e.host WHERE"
+    rows = [*db.rows_of(f"{statement} h.name IN (?)", hosts)] if hosts else db.rows(f"{statement} e.host <> 0")
+    db.lose("unjudged", *({digest or b"" for *_, digest in rows} - sets.keys()))
+    return [(source, name, at, sets.get(digest or b"", _LOST)) for source, name, at, digest in rows]
 
 
 def own(db: Database) -> Examined:
@@ -181,7 +191,7 @@ def _with_parts(db: Database, found: Sequence[Conclusion], ids: Mapping[str, int
 
 
 class _Row(NamedTuple):
-    """An open conclusion as the database has it; `content` is JSON."""
+    """An open conclusion as the database has it; `content` is JSON. `host` is empty for the fleet."""
 
     host: str
     id: int
@@ -205,8 +215,9 @@ def _rows_of(db: Database, ids: Iterable[int]) -> list[_Row]:
     return list({row.id: row for row in rows}.values())
 
 
-def _open_of(db: Database, ids: Iterable[int]) -> list[Open]:
-    return [_open(row) for row in _rows_of(db, ids)]
+def _opened(db: Database, rows: Iterable[_Row]) -> list[Open]:
+    found = (db.made("conclusion", _open, row) for row in rows)
+    return [each for each in found if each]
 
 
 def _unchanged(
@@ -236,12 +247,17 @@ def _unchanged(
 
 
 def _open(row: _Row) -> Open:
-    known = json.loads(row.content) if row.content else {}
-    if not known:  # of an earlier edition, which kept names alone
+    if not row.content or row.content == "{}":  # of an earlier edition, which kept names alone
         device = Device(row.place) if row.place else None
-        older = Conclusion(row.fault, row.source, (row.host,), "info", "", row.since, device, row.about)
+        hosts = (row.host,) if row.host else ()
+        older = Conclusion(row.fault, row.source, hosts, "info", "", row.since, device, row.about)
         return Open(older, row.since, row.edition, row.unproven, row.id)
-    return Open(conclusion_json.from_data(known), row.since, row.edition, row.unproven, row.id)
+    return Open(conclusion_of(row.content), row.since, row.edition, row.unproven, row.id)
+
+
+def conclusion_of(content: str) -> Conclusion:
+    """Return a conclusion as it was kept. Raise one of sound.PROBLEMS."""
+    return conclusion_json.from_data(sound.json_of(content))
 
 
 def _row(each: Open, ids: Mapping[str, int]) -> Row:
@@ -249,6 +265,11 @@ def _row(each: Open, ids: Mapping[str, int]) -> Row:
     host = ids[about.hosts[0]] if about.hosts else FLEET
     named = (host, about.source, about.fault, about.about, *_place(about))
     return (*named, each.since, each.edition, about.state, about.severity, _mark(about), _content(about))
+
+
+def reasons_of(content: str) -> dict[str, str]:
+    """Return fault → why it could not be judged. Raise one of sound.PROBLEMS."""
+    return sound.texts(sound.json_of(content))
 
 
 def _place(each: Conclusion) -> tuple[str, str]:
@@ -288,10 +309,9 @@ def _exchanged(db: Database, ids: Mapping[str, int], known: Sequence[Open]) -> s
     serials = [number for number, name in db.rows("SELECT id, name FROM series") if resets.is_serial(name)]
     names = {number: name for name, number in ids.items()}
     statement = "SELECT c.host, s.name, c.at, c.before, c.after FROM change c JOIN series s ON s.id = c.fact WHERE c.fact IN (?)"
+    rows = (row for row in db.rows_of(statement, serials if parts else ()) if row[0] in names)
     changes = (
-        ((host, leaf.partition("/")[0]), (at, leaf, json.loads(before), json.loads(after)))
-        for host, leaf, at, before, after in db.rows_of(statement, serials if parts else ())
-        if host in names
+        ((host, leaf.partition("/")[0]), (at, leaf, *values)) for host, leaf, at, values in reader.moved(db, rows)
     )
     return {(names[host], part) for (host, _), of in by_key(changes).items() for part in resets.replaced(of) & parts}
 

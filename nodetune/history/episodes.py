@@ -7,16 +7,17 @@ another is the same. What begins on many hosts within an hour has a common cause
 from __future__ import annotations
 
 import datetime
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from nodetune import __version__
 from nodetune.api import faults
 from nodetune.api.conclusion import MEASURED, OPEN, REPAIR, Conclusion, Examination, Examined, Judged, Next
 from nodetune.api.device import Device
 from nodetune.foundation import by_key, text
+from nodetune.history import sound
 from nodetune.history.closing import Open
 from nodetune.history.connection import Database
 from nodetune.history.points import DAY
@@ -151,7 +152,7 @@ def _events(db: Database, since: int) -> Iterator[Event]:
     yield from (
         Event(host, at, "drained: " + text.plain(reason, 80))
         for host, at, reason in db.rows(
-            "SELECT h.name, a.at, a.reason FROM action a JOIN host h ON h.id = a.host WHERE a.at >= ? AND a.kind = ?",
+            "SELECT h.name, a.at, a.reason FROM action a LEFT JOIN host h ON h.id = a.host WHERE a.at >= ? AND a.kind = ?",
             (since, "drained"),
         )
     )
@@ -160,14 +161,19 @@ def _events(db: Database, since: int) -> Iterator[Event]:
         " WHERE c.since >= ? AND c.source <> ? AND c.state = ? AND c.severity IN (?, ?)",
         (since, SOURCE, OPEN, *SERIOUS),
     ):
-        if content and json.loads(content).get("who") == REPAIR:
+        if content and db.made("conclusion", _who, content) == REPAIR:
             yield Event(host, at, fault, part, place)
+
+
+def _who(content: str) -> Any:
+    return sound.json_of(content).get("who")
 
 
 def _parts(db: Database) -> int:
     """Return how many GPUs the history knows by their serial number."""
     rows = db.rows("SELECT leaves FROM fact WHERE name = ?", (SERIALS,))
-    return len({value for (leaves,) in rows for value in json.loads(leaves).values() if value})
+    facts = (db.made("fact", sound.leaves, text) or {} for (text,) in rows)
+    return len({str(value) for leaves in facts for value in leaves.values() if value})
 
 
 def _conclusion(each: Lemon, now: int) -> Conclusion:
@@ -200,7 +206,7 @@ def _lasting(db: Database, known: Sequence[Open], last: Mapping[str, int], now: 
         about = each.conclusion
         if about.who != REPAIR or about.source != "audit" or about.severity not in SERIOUS or not about.counts:
             continue
-        (host,) = about.hosts
+        host = "".join(about.hosts[:1])
         later = [at for at in boots.get(host, ()) if at > each.since]
         if len(later) >= MIN_REBOOTS and not each.unproven and last.get(host, 0) >= max(later):
             yield Conclusion(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 
 from nodetune.api.conclusion import Action, Examined
+from nodetune.foundation.stage_output import Show, Silent
 from nodetune.history import conclusions, episodes, judging, reader, thinning
 from nodetune.history.closing import Open, Settled
 from nodetune.history.connection import Database
@@ -19,10 +20,15 @@ BATCH = 500
 
 
 class History:
-    """The history in a file, or in a PostgreSQL database by its URL. Its methods raise HistoryError."""
+    """The history in a file, or in a PostgreSQL database by its URL. Its methods raise HistoryError.
 
-    def __init__(self, place: str, *, make: bool = True) -> None:
-        self._db = Database(place, make=make)
+    `show` gets a warning for a file that others may read, and for damaged rows, which count for nothing.
+    """
+
+    def __init__(self, place: str, show: Show | None = None, *, make: bool = True) -> None:
+        self._db, self._show = Database(place, make=make), show or Silent()
+        for note in self._db.notes:
+            self._show.warn(note)
         self._writer: Writer | None = None
         self._waiting: list[Snapshot] = []
         self.recorded = Recorded()
@@ -41,7 +47,14 @@ class History:
 
     def close(self) -> None:
         """Close it; what waits is not written."""
+        if self._db.damage:
+            self._show.warn(self._db.damage)
         self._db.close()
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether damaged rows were seen."""
+        return bool(self._db.lost)
 
     def take(self, look: Snapshot) -> None:
         """Keep a look with the next batch."""
@@ -147,7 +160,7 @@ class History:
     def daily(self, now: float) -> list[Trend]:
         """Judge and thin if that was not done today, and return the trends of today."""
         today = int(now // DAY)
-        if judging.day_judged(self._db) < today:
+        if judging.day_judged(self._db, today + 1) < today:
             self.judge(now)
             self.judge_episodes(now)
             self.thin(now)

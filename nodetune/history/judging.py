@@ -8,18 +8,20 @@ from __future__ import annotations
 import json
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from nodetune import __version__
 from nodetune.api.conclusion import Examination, Examined, Judged
+from nodetune.api.conclusion_json import MAX_TIME
 from nodetune.foundation import by_key
-from nodetune.history import conclusions, kinds, reader, resets, trends
-from nodetune.history.connection import Database, Row
+from nodetune.history import conclusions, kinds, reader, resets, sound, trends
+from nodetune.history.connection import Database
 from nodetune.history.names import SeriesNames
 from nodetune.history.packing import unpack
 from nodetune.history.points import DAY
+from nodetune.history.sound import Row
 from nodetune.history.thinning import LARGEST
 from nodetune.history.trends import LeafSeries, Trend
 from nodetune.statistics.thresholds import MAX_GAP_DAYS, PAST, WARM_DEGREES
@@ -29,6 +31,9 @@ PAST_DAYS = PAST.stop
 TREND = "trend"
 """The kind of the events that are trends."""
 
+MAX_DAYS = 1 << 20
+"""Days until a limit, of a trend that is kept."""
+
 LOOKED = 0
 """The series of a host that was looked at."""
 
@@ -36,9 +41,14 @@ Figures = dict[tuple[int, str], int]
 """(host, judged series) → its figure of a day."""
 
 
-def day_judged(db: Database) -> int:
-    """Return the last day that was judged; 0 for none."""
-    return int(db.one("SELECT max(day) FROM figure") or 0)
+def day_judged(db: Database, before: int | None = None) -> int:
+    """Return the last day that was judged, up to a day; 0 for none."""
+    most = "SELECT max(day) AS last FROM figure WHERE day < ?"
+    last = int(db.one(most, (MAX_TIME // DAY,)) or 0)
+    if before is None or last <= before:
+        return last
+    db.lose("figure", last)  # of the future: nothing would be judged until then
+    return int(db.one(most, (before + 1,)) or 0)
 
 
 def judge(db: Database, now: int) -> list[Trend]:
@@ -46,7 +56,7 @@ def judge(db: Database, now: int) -> list[Trend]:
     day, names = now // DAY, SeriesNames(db)
     judged = {number: judged_name(name) for number, name in names.names.items() if kinds.of(name) in kinds.JUDGED}
     hosts = {number: rest for number, *rest in db.rows("SELECT id, name, cohort, parts FROM host")}
-    figures, looked = _figures(db, now, judged)
+    figures, looked = _figures(db, now, judged, hosts.keys())
     names.number({name for _, name in figures})
     begun = _exchanged(db, names, now)
     past = _Past(db, day, names.names, begun)
@@ -95,11 +105,27 @@ def trends_of(db: Database, day: int) -> list[Trend]:
     """Return the trends of a day that was judged, without those of parts that were exchanged since."""
     known = db.rows("SELECT host, text FROM event WHERE at = ? AND kind = ?", (day * DAY, TREND))
     begun = _exchanged(db, SeriesNames(db), day * DAY) if known else {}
-    found = [(host, Trend(**json.loads(text))) for host, text in known]
+    found = [(host, db.made("event", trend_of, text)) for host, text in known]
     there = (
-        each for host, each in found if max(begun.get((host, part), 0) for part in resets.parts_of(each.name)) < day
+        each
+        for host, each in found
+        if each and max(begun.get((host, part), 0) for part in resets.parts_of(each.name)) < day
     )
     return sorted(there, key=lambda each: (each.host, each.name))
+
+
+def trend_of(text: str) -> Trend:
+    """Return a trend as it was kept. Raise one of sound.PROBLEMS."""
+    found = Trend(**sound.json_of(text))
+    sound.numbers((found.figure, found.usual, found.hits, found.peers, found.day, found.limit or 0))
+    known = (found.less, found.days or 0.0, found.doubles or 0.0)
+    if (
+        set(map(type, known)) - {int, float}
+        or not 0 <= max(known) < MAX_DAYS
+        or {type(found.host), type(found.name)} != {str}
+    ):
+        raise TypeError("not a trend")
+    return found
 
 
 def judged_name(leaf: str) -> str:
@@ -108,16 +134,18 @@ def judged_name(leaf: str) -> str:
     return above if last.isdecimal() and above.count("/") >= 2 else leaf
 
 
-def _figures(db: Database, now: int, judged: Mapping[int, str]) -> tuple[Figures, set[int]]:
+def _figures(db: Database, now: int, judged: Mapping[int, str], hosts: Container[int]) -> tuple[Figures, set[int]]:
     """Return the figures of the last 24 hours, and the hosts that have any."""
     found: Figures = defaultdict(int)
     looked = set()
     counters = {series: name for series, name in judged.items() if kinds.of(name) != "heat"}
     for host, ((begun, old), (at, packed)) in reader.apart(db, now, DAY).items():
-        if at <= now - DAY or at - begun > MAX_GAP_DAYS * DAY:
+        if host not in hosts or at <= now - DAY or at - begun > MAX_GAP_DAYS * DAY:
             continue
         looked.add(host)
-        values, before = unpack(packed), unpack(old)
+        values, before = db.made("look", unpack, packed), db.made("look", unpack, old)
+        if values is None or before is None:
+            continue
         for series in counters.keys() & values.keys():
             step = values[series] - before.get(series, 0)
             if step > 0:
@@ -151,7 +179,7 @@ def _looks(db: Database, now: int, looked: set[int]) -> Iterator[tuple[int, int,
     ):
         if host in looked and at - last.get(host, 0) >= DAY // 12:
             last[host] = at
-            yield host, at, unpack(packed)
+            yield host, at, reader.unpacked(db, packed)
 
 
 def _exchanged(db: Database, names: SeriesNames, now: int) -> dict[tuple[int, str], int]:
@@ -164,9 +192,8 @@ def _exchanged(db: Database, names: SeriesNames, now: int) -> dict[tuple[int, st
     )
     found: dict[tuple[int, str], int] = {}
     known: dict[tuple[int, int], Any] = {}
-    for host, fact, at, *values in rows:
-        before, after = map(json.loads, values)
-        before = known.get((host, fact)) if before in resets.NONE else before
+    for host, fact, at, (was, after) in reader.moved(db, rows):
+        before = known.get((host, fact)) if was in resets.NONE else was
         known[host, fact] = before if after in resets.NONE else after
         for part in resets.exchanged(names.names[fact]) if resets.is_exchange(before, after) else ():
             found[host, part] = max(at // DAY, found.get((host, part), 0))
@@ -185,6 +212,9 @@ class _Past:
         for of, host, series, figure, hit in db.rows(known, (day - PAST_DAYS, day)):
             if series == LOOKED:
                 self._looked[host].add(day - of)
+                continue
+            if series not in names:
+                db.lose("series", series)
                 continue
             self._figures[host, names[series]][day - of] = figure
             if hit:
@@ -209,15 +239,11 @@ class _Peers:
 
     def __init__(self, db: Database, hosts: Mapping[int, tuple[str | None, bytes | None]]) -> None:
         kinds_of_hosts = Counter((cohort, bytes(parts)) for cohort, parts in hosts.values() if parts)
-        found = db.rows_of(
-            "SELECT digest, leaves FROM fact WHERE digest IN (?)", {parts for _, parts in kinds_of_hosts}
-        )
-        facts = {
-            bytes(digest): Counter(part.partition("/")[0] for part in json.loads(leaves)) for digest, leaves in found
-        }
+        found = reader.facts(db, {parts for _, parts in kinds_of_hosts})
+        facts = {digest: Counter(part.partition("/")[0] for part in leaves) for digest, _, leaves in found}
         self._counts: Counter[tuple[str | None, str]] = Counter()
         for (cohort, parts), hosts_of in kinds_of_hosts.items():
-            for fact, count in facts[parts].items():
+            for fact, count in facts.get(parts, {}).items():
                 self._counts[cohort, fact] += count * hosts_of
 
     def of(self, cohort: str | None, fact: str) -> int:

@@ -30,7 +30,7 @@ def keep(
     looks = [of_figures(host, int(at or time.time()), figures) for host, at, figures in measured if figures]
     done = list(actions)
     try:
-        with History(place) as history:
+        with History(place, show) as history:
             history.record(looks)
             if concluded:
                 history.conclude(concluded)
@@ -40,8 +40,8 @@ def keep(
         show.warn(f"{problem}; what was found is not kept")
 
 
-def done(place: str) -> list[Action]:
+def done(place: str, show: Show) -> list[Action]:
     """Return what was done to hosts, the oldest first; nothing where there is no history yet, or none that can be read."""
-    with contextlib.suppress(HistoryError), History(place, make=False) as history:
+    with contextlib.suppress(HistoryError), History(place, show, make=False) as history:
         return history.actions()
     return []

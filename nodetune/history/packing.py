@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import accumulate, chain, compress
 from operator import sub
 
-from nodetune.history.connection import HistoryError
+from nodetune.history import sound
 
 LEVEL, WINDOW_BITS, MEMORY = 3, 13, 5
 """A look is small: with the memory of larger things, zlib takes three times as long, and packs no better."""
@@ -25,9 +25,6 @@ def pack(series: Sequence[int], values: Sequence[int]) -> bytes:
 
 
 def unpack(packed: bytes) -> dict[int, int]:
-    """Return series → value. Raise HistoryError."""
-    try:
-        gaps, values = json.loads(zlib.decompress(packed).decode())
-        return dict(zip(accumulate(gaps), values, strict=True))
-    except (zlib.error, ValueError, TypeError):
-        raise HistoryError("a look in the history is damaged: restore its database, or begin a new one") from None
+    """Return series → value. Raise one of sound.PROBLEMS."""
+    gaps, values = sound.json_of(zlib.decompress(packed).decode())
+    return dict(zip(accumulate(sound.numbers(gaps)), sound.numbers(values), strict=True))

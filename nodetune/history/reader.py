@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from nodetune.history import kinds
+from nodetune.api.conclusion_json import MAX_TIME
+from nodetune.history import kinds, sound
 from nodetune.history.connection import Database
 from nodetune.history.packing import unpack
 from nodetune.history.points import DAY, LeafChange, Point, Rate
+from nodetune.history.sound import Row
 from nodetune.history.structure import PRINT
 
 MAX_DAYS = 400
@@ -28,23 +29,46 @@ def leaves(db: Database, host: str, pattern: str) -> list[str]:
     """Return the leaves that have numbers in the last look, or changes, and whose names begin so."""
     own = number_of(db, "host", host)
     packed = db.one("SELECT packed FROM look WHERE host = ? ORDER BY at DESC LIMIT 1", (own,))
-    numbers = set(unpack(packed)) if packed else set()
+    numbers = set(unpacked(db, packed) if packed else ())
     numbers |= {row[0] for row in db.rows("SELECT DISTINCT fact FROM change WHERE host = ?", (own,))}
-    found = (name for number, name in db.rows("SELECT id, name FROM series") if number in numbers)
-    return sorted(name for name in found if name.startswith(pattern))
+    names: dict[int, str] = dict(db.rows("SELECT id, name FROM series"))
+    db.lose("series", *(numbers - names.keys()))
+    return sorted(names[number] for number in numbers & names.keys() if names[number].startswith(pattern))
 
 
-def settings(db: Database, host: int, facts: Sequence[str]) -> dict[str, Any]:
+def unpacked(db: Database, packed: bytes) -> dict[int, int]:
+    """Return series → value of a look; nothing for a damaged one."""
+    return db.made("look", unpack, packed) or {}
+
+
+def facts(db: Database, prints: Iterable[bytes]) -> Iterator[tuple[bytes, str, dict[str, Any]]]:
+    """Yield (print, name, leaves) of facts that are known."""
+    wanted, count = set(prints), 0
+    for digest, name, text in db.rows_of("SELECT digest, name, leaves FROM fact WHERE digest IN (?)", wanted):
+        count += 1
+        if (leaves := db.made("fact", sound.leaves, text)) is not None:
+            yield bytes(digest), name, leaves
+    if count < len(wanted):
+        db.lose("fact", wanted)
+
+
+def cut(prints: bytes) -> list[bytes]:
+    """Return the prints of facts that a host has."""
+    return [prints[at : at + PRINT] for at in range(0, len(prints), PRINT)]
+
+
+def settings(db: Database, host: int, names: Sequence[str]) -> dict[str, Any]:
     """Return the leaves of the settings of some facts of a host, as last read."""
     prints = bytes(db.one("SELECT settings FROM host WHERE id = ?", (host,)) or b"")
-    digests = [prints[at : at + PRINT] for at in range(0, len(prints), PRINT)]
-    rows = db.rows_of("SELECT name, leaves FROM fact WHERE digest IN (?)", digests)
-    return {leaf: value for name, leaves in rows if name in facts for leaf, value in json.loads(leaves).items()}
+    known = facts(db, cut(prints))
+    return {leaf: value for _, name, leaves in known if name in names for leaf, value in leaves.items()}
 
 
 def last_looks(db: Database) -> list[tuple[str, int]]:
     """Return each host with the time of its last look."""
-    found = db.rows("SELECT h.name, max(l.at) FROM host h JOIN look l ON l.host = h.id GROUP BY h.name ORDER BY h.name")
+    found = db.rows(
+        "SELECT h.name, max(l.at) AS at FROM look l LEFT JOIN host h ON h.id = l.host GROUP BY l.host, h.name ORDER BY h.name"
+    )
     return [(name, at) for name, at in found]
 
 
@@ -53,10 +77,15 @@ def series_of(db: Database, host: str, leaves: Sequence[str], since: int) -> lis
     own = number_of(db, "host", host)
     ids = {leaf: number for number, leaf in db.rows("SELECT id, name FROM series") if kinds.of(leaf) in kinds.NUMBERS}
     looks = [
-        (at, unpack(packed))
+        (at, values)
         for at, packed in db.rows("SELECT at, packed FROM look WHERE host = ? AND at >= ? ORDER BY at", (own, since))
+        if (values := db.made("look", unpack, packed)) is not None
     ]
-    last = db.one("SELECT max(day) FROM day") or 0
+    newest = looks[-1][0] // DAY if looks else MAX_TIME // DAY
+    last = db.one("SELECT max(day) AS last FROM day WHERE day <= ?", (newest,)) or 0
+    for edge in ("min", "max"):  # what is no time is before or after all that is one
+        db.rows(f"SELECT {edge}(at) AS last FROM look WHERE host = ?", (own,))  # noqa: S608
+        db.rows(f"SELECT {edge}(day) AS last FROM day")  # noqa: S608
     days = range(max(since // DAY, last - MAX_DAYS), last + 1)
     about = "SELECT day, low, high, grown FROM day WHERE day IN (?) AND series = ? AND host = ? ORDER BY day"
     found = []
@@ -75,19 +104,24 @@ def series_of(db: Database, host: str, leaves: Sequence[str], since: int) -> lis
 def changes(db: Database, host: str, since: int) -> list[LeafChange]:
     """Return what changed on a host, and resets, the oldest first."""
     own = number_of(db, "host", host)
-    found = [
-        LeafChange(at, leaf, json.loads(before), json.loads(after))
-        for at, leaf, before, after in db.rows(
-            "SELECT c.at, s.name, c.before, c.after FROM change c JOIN series s ON s.id = c.fact"
-            " WHERE c.host = ? AND c.at >= ?",
-            (own, since),
-        )
-    ]
+    rows = db.rows(
+        "SELECT c.at, s.name, c.before, c.after FROM change c LEFT JOIN series s ON s.id = c.fact"
+        " WHERE c.host = ? AND c.at >= ?",
+        (own, since),
+    )
+    found = [LeafChange(at, leaf, *values) for at, leaf, values in moved(db, rows)]
     events = db.rows(
         "SELECT at, kind, subject, text FROM event WHERE host = ? AND at >= ? AND kind <> 'trend'", (own, since)
     )
     found += [LeafChange(at, kind, None, f"{subject}: {text}") for at, kind, subject, text in events]
     return sorted(found, key=lambda each: (each.at, each.leaf))
+
+
+def moved(db: Database, rows: Iterable[Row]) -> Iterator[tuple[Any, ...]]:
+    """Yield rows that end in two texts, with a pair of the values of these in place of both."""
+    for *row, before, after in rows:
+        if values := db.made("change", lambda *texts: tuple(map(sound.json_of, texts)), before, after):
+            yield *row, values
 
 
 def newest(db: Database, at: int) -> dict[int, Seen]:
@@ -127,7 +161,9 @@ def rates(db: Database, now: int, fact: str, span: int) -> list[Rate]:
     hosts = {number: name for number, name in db.rows("SELECT id, name FROM host")}  # noqa: C416
     found = []
     for host, ((begun, old), (at, packed)) in sorted(apart(db, now, span).items()):
-        values, before = unpack(packed), unpack(old)
+        values, before = db.made("look", unpack, packed), db.made("look", unpack, old)
+        if values is None or before is None or host not in hosts:
+            continue
         found += [
             Rate(hosts[host], names[series], (values[series] - before.get(series, 0)) * DAY / (at - begun))
             for series in sorted(wanted & values.keys())

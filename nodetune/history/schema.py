@@ -64,3 +64,25 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
 )
 """The statements that make each version from the one before. Never changed once released, only added to."""
+
+NUMBERED = "series", "host", "conclusion"
+"""Tables whose rows the database numbers."""
+
+TABLES = frozenset(
+    [
+        "series",
+        "host",
+        "fact",
+        "change",
+        "look",
+        "day",
+        "event",
+        "figure",
+        "verdict",
+        "conclusion",
+        "conclusion_host",
+        "examination",
+        "unjudged",
+        "action",
+    ]
+)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from nodetune.history.connection import Database, Row
+from nodetune.history.connection import Database
 from nodetune.history.packing import unpack
 from nodetune.history.points import DAY
+from nodetune.history.sound import Row
 
 DAYS = 7
 LARGEST = (1 << 63) - 1
@@ -25,18 +26,21 @@ def thin(db: Database, now: int) -> int:
 
 def _thin_host(db: Database, host: int, before: int) -> int:
     days: dict[int, list[dict[int, int]]] = {}
+    read: list[Row] = []
     looks = db.rows("SELECT at, packed FROM look WHERE host = ? AND at < ? ORDER BY at", (host, before))
     if len(looks) < 2:
         return 0
     for at, packed in looks:
-        days.setdefault(at // DAY, []).append(unpack(packed))
+        if (values := db.made("look", unpack, packed)) is not None:
+            days.setdefault(at // DAY, []).append(values)
+            read.append((host, at))
     rows: list[Row] = []
     last: list[dict[int, int]] = []
     for day, of_day in days.items():
         rows += _extremes(day, host, last + of_day)
         last = of_day[-1:]
     db.add("day", rows)
-    db.change("DELETE FROM look WHERE host = ? AND at < ?", (host, looks[-1][0]))
+    db.many("DELETE FROM look WHERE host = ? AND at = ?", read[:-1])
     return len(rows)
 
 

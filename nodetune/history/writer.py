@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,23 +12,27 @@ from itertools import chain, compress, repeat, tee
 from operator import lt
 from typing import Any, NamedTuple
 
+from nodetune.facts.saved import AHEAD_SECONDS
 from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
-from nodetune.history import kinds, resets
-from nodetune.history.connection import Database, Row
+from nodetune.history import kinds, reader, resets, sound
+from nodetune.history.connection import Database
 from nodetune.history.names import SeriesNames
-from nodetune.history.packing import pack, unpack
+from nodetune.history.packing import pack
 from nodetune.history.snapshot import Common, Snapshot
-from nodetune.history.structure import PRINT, Form, as_text, fact_print
+from nodetune.history.sound import Row
+from nodetune.history.structure import Form, as_text, fact_print
 
 MAX_KNOWN = 1 << 17
 """Facts and prints that are kept in memory."""
 
 _HOSTS = (
-    "SELECT h.name, h.id, h.cohort, h.settings, h.parts, h.carry, l.at, l.packed FROM host h LEFT JOIN look l"
-    " ON l.host = h.id AND l.at = (SELECT max(at) FROM look WHERE host = h.id) WHERE h.name IN (?)"
+    "SELECT h.name, h.id, h.cohort, h.settings, h.parts, h.carry, l.at AS last, l.packed AS last_packed FROM host h"
+    " LEFT JOIN look l ON l.host = h.id AND l.at = (SELECT max(at) FROM look WHERE host = h.id AND at < 137438953472)"
+    " WHERE h.name IN (?)"
 )
 
+"""Of host names. The number is conclusion_json.MAX_TIME: a look of a later time is damaged."""
 
 _LAST_KNOWN = "SELECT before FROM change WHERE host = ? AND fact = ? AND before <> 'null' AND after = 'null' ORDER BY at DESC LIMIT 1"
 
@@ -85,6 +90,8 @@ class Writer:
             host = hosts[look.host]
             if host.at is not None and look.at <= host.at:
                 done.late += 1
+                if host.at > time.time() + AHEAD_SECONDS:
+                    self._db.lose("look", host.id)  # of the future: it keeps out all that come
                 continue
             self._look(host, look, rows)
         done.late += len(looks) - len(hosts)
@@ -104,11 +111,15 @@ class Writer:
             self._series[form] = _Series(form.leaves, self._names.ids)
 
     def _hosts(self, names: set[str]) -> dict[str, _Host]:
-        found = {row[0]: _Host(*row[1:]) for row in self._db.rows_of(_HOSTS, sorted(names))}
+        found = self._known(sorted(names))
         if missing := sorted(names - found.keys()):
             self._db.add("host (name)", [(name,) for name in missing])
-            found |= {row[0]: _Host(*row[1:]) for row in self._db.rows_of(_HOSTS, missing)}
+            found |= self._known(missing)
         return found
+
+    def _known(self, names: Sequence[str]) -> dict[str, _Host]:
+        """Return hosts; what is damaged of them is as if it was never kept, and is written again."""
+        return {row[0]: _Host(*row[1:]) for row in self._db.rows_of(_HOSTS, names, cure=True)}
 
     def _look(self, host: _Host, look: Snapshot, rows: _Rows) -> None:
         settings, cohort, changed = self._settings(host, look, rows)
@@ -128,7 +139,7 @@ class Writer:
         if not host.settings:
             return look.prints, _cohort(look), set()
         settings = look.settings()
-        before, now = _cut(host.settings), {fact.name: fact for fact in settings}
+        before, now = reader.cut(host.settings), {fact.name: fact for fact in settings}
         same = {fact.print for fact in settings}.intersection(before)
         old = self._facts(each for each in before if each not in same)
         kept = {fact.name: fact.print for fact in settings}
@@ -158,7 +169,7 @@ class Writer:
             return True
         if was is None and is_now is not None:
             known = self._db.one(_LAST_KNOWN, (host.id, self._names.ids[leaf]))
-            was = None if known is None else json.loads(known)
+            was = None if known is None else self._db.made("change", sound.json_of, known)
         return resets.is_exchange(was, is_now)
 
     def _keep_facts(self, look: Snapshot, rows: _Rows) -> None:
@@ -179,8 +190,7 @@ class Writer:
 
     def _facts(self, prints: Iterable[bytes]) -> dict[str, tuple[bytes, dict[str, Any]]]:
         """Return name → (print, its settings)."""
-        found = self._db.rows_of("SELECT digest, name, leaves FROM fact WHERE digest IN (?)", prints)
-        return {name: (bytes(digest), json.loads(leaves)) for digest, name, leaves in found}
+        return {name: (digest, leaves) for digest, name, leaves in reader.facts(self._db, prints)}
 
     # numbers
 
@@ -191,9 +201,9 @@ class Writer:
         """
         every, is_counter = self._series_of(look)
         digest, fresh = self._known_parts(host.parts, look, rows)
-        if host.packed is None:
+        if host.packed is None and not host.carry:
             return pack(every, look.values), None, digest
-        before, carry = unpack(host.packed), _of_carry(host.carry)
+        before, carry = self._known_numbers(host)
         asked = {*_lower(before, compress(every, is_counter), compress(look.values, is_counter)), *carry}
         asked |= before.keys() - every  # not read
         if fresh or any(resets.is_serial(leaf) for leaf in changed):
@@ -221,10 +231,22 @@ class Writer:
             if count
         ]
         if not moved:
-            return pack(every, look.values), _as_carry(carry), digest
+            return pack(every, look.values), as_carry(carry), digest
         values |= moved
         ordered = sorted(values)
-        return pack(ordered, [values[each] for each in ordered]), _as_carry(carry), digest
+        return pack(ordered, [values[each] for each in ordered]), as_carry(carry), digest
+
+    def _known_numbers(self, host: _Host) -> tuple[dict[int, int], dict[int, int]]:
+        """Return the numbers of the last look, and what counters carry, of series that are there."""
+        before = reader.unpacked(self._db, host.packed) if host.packed else {}
+        carry = self._db.made("host", of_carry, host.carry) or {}
+        known = self._names.names.keys()
+        lost = {*before.keys() - known, *carry.keys() - known}
+        self._db.lose("series", *lost)
+        for series in lost:
+            before.pop(series, None)
+            carry.pop(series, None)
+        return before, carry
 
     def _series_of(self, look: Snapshot) -> tuple[list[int], list[bool]]:
         """Return the series of the numbers of a look, and which of them are counters."""
@@ -239,9 +261,10 @@ class Writer:
             if len(self._parts) > MAX_KNOWN >> 5:
                 self._parts.clear()
             parts = set(look.parts)
-            known = set(self._facts([digest])["parts"][1]) if digest else set()
+            of_host = self._facts([digest]).get("parts") if digest else None
+            known = set(of_host[1]) if of_host else parts
             text = json.dumps(dict.fromkeys(sorted(known | parts)))
-            self._parts[key] = fact_print("parts", text), frozenset(parts - known if digest else ())
+            self._parts[key] = fact_print("parts", text), frozenset(parts - known)
             rows.fact.append((self._parts[key][0], "parts", text))
         return self._parts[key]
 
@@ -260,11 +283,14 @@ def _lower(before: Mapping[int, int], counters: Iterable[int], read: Iterable[in
     return compress(some, map(lt, read, map(before.get, same, repeat(0))))
 
 
-def _of_carry(text: str | None) -> dict[int, int]:
-    return {int(series): added for series, added in json.loads(text).items()} if text else {}
+def of_carry(text: str | None) -> dict[int, int]:
+    """Return series → what it carries over its resets. Raise one of sound.PROBLEMS."""
+    found = {int(series): added for series, added in sound.json_of(text).items()} if text else {}
+    return dict(zip(found, sound.numbers(list(found.values())), strict=True))
 
 
-def _as_carry(carry: Mapping[int, int]) -> str | None:
+def as_carry(carry: Mapping[int, int]) -> str | None:
+    """Return what `of_carry` reads."""
     kept = {series: added for series, added in sorted(carry.items()) if added}
     return json.dumps(kept) if kept else None
 
@@ -286,10 +312,6 @@ class _Parts:
 
 def _below(leaf: str, parts: Iterable[str]) -> bool:
     return any(leaf == part or leaf.startswith(f"{part}/") for part in parts)
-
-
-def _cut(prints: bytes) -> list[bytes]:
-    return [bytes(prints[at : at + PRINT]) for at in range(0, len(prints), PRINT)]
 
 
 def _cohort(look: Snapshot) -> str | None:

@@ -1,6 +1,7 @@
 """Upgrades by the lines of docs/install.md: from one commit to the next, though no tag names either."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -27,8 +28,14 @@ def committed(clone):
 
 @pytest.fixture
 def clone(tmp_path):
+    """A repository of these files with a history of its own: the checkout may be shallow, or have none."""
     made = tmp_path / "clone"
-    run("git", "clone", "-q", ROOT, made)
+    shutil.copytree(
+        ROOT, made, symlinks=True, ignore=shutil.ignore_patterns(".git", ".venv", ".*_cache", "build", "dist")
+    )
+    run("git", "init", "-q", made)
+    run("git", "-C", made, "add", ".")
+    committed(made)
     return made
 
 

@@ -81,5 +81,5 @@ class Saved:
             return replace(result, facts=facts)
         name = document.file_name(facts.host, self.names)
         self.names.add(name)
-        file_io.write(self._folder / name, document.dump(facts))
+        file_io.write(self._folder / name, document.dump(facts), file_io.OWN)
         return replace(result, facts=None)

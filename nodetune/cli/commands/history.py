@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from nodetune.cli import options
-from nodetune.foundation.exit_codes import FINDINGS, OK
+from nodetune.cli.terminal import Terminal
+from nodetune.foundation import text
+from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 
 if TYPE_CHECKING:
     from nodetune.history.history import History
     from nodetune.history.trends import Trend
 
+REPAIR = "nodetune.history.repair"
 SCHEMA = "nodetune.history/1"
 
 
@@ -27,10 +30,25 @@ SCHEMA = "nodetune.history/1"
 @click.option(
     "--since", callback=options.span, default="90d", show_default=True, metavar="TIME", help="How far back (36h, 30d)."
 )
+@click.option(
+    "--repair",
+    is_flag=False,
+    flag_value="",
+    expose_value=False,
+    callback=lambda context, _, to: context.meta.update({REPAIR: to}),
+    metavar="[FILE|URL]",
+    help="Write a sound copy of a damaged history to this new file or empty database. Default: FILE.repaired.db, next to it.",
+)
 @options.format_option(["text", "html", "json", "csv", "prometheus"])
 @options.output
 def command(
-    host: str | None, fact: str, history: str, since: int, notify: str, output_format: str, output: Path | None
+    host: str | None,
+    fact: str,
+    history: str,
+    since: int,
+    notify: str,
+    output_format: str,
+    output: Path | None,
 ) -> int:
     """Show what changed on hosts and when, and what dies slowly.
 
@@ -43,18 +61,22 @@ def command(
     nodetune history --format prometheus               growth of all counters in the last 24 hours
     nodetune history --format csv -o fleet.csv         all numbers; days for what is older than a week
     nodetune history --notify slack+https://…          report new trends and hosts that break too often
+    nodetune history --history fleet.db --repair       a sound copy of what can be read: fleet.repaired.db
 
-    Exit code: 0 no trend, 1 trends, 2 usage.
+    Exit code: 0 no trend, 1 trends, 2 usage, 3 the history is damaged. 1 wins over 3.
     """
     if not history:
         raise click.UsageError("give --history FILE|URL, or history = in nodetune.toml")
     if output_format == "html" and host is None:
         raise click.UsageError("--format html is the page of one host: nodetune history HOST --format html")
+    to = click.get_current_context().meta.get(REPAIR)
+    if to is not None:
+        return _repair(history, to or str(output or ""), host)
     from nodetune.history.history import History
 
     begun = time.time() - since
     found: Sequence[Trend] = ()
-    with History(history, make=False) as known, options.writing(output) as stream:
+    with History(history, Terminal(), make=False) as known, options.writing(output) as stream:
         if output_format in ("csv", "prometheus"):
             _export(known, host, fact, begun, output_format, stream)
         elif host is None:
@@ -63,11 +85,24 @@ def command(
         else:
             found = _host(known, host, fact, begun, output_format, stream)
         concluded = known.own_conclusions() if notify else None
+        code = FINDINGS if found else INCOMPLETE if known.is_damaged else OK
     if concluded:
         from nodetune.cli import receivers
 
         receivers.tell(notify, concluded.of_host(host) if host else concluded, "history")
-    return FINDINGS if found else OK
+    return code
+
+
+def _repair(place: str, to: str, host: str | None) -> int:
+    """Write a sound copy, and say what was lost."""
+    from nodetune.history.repair import repair
+
+    if host:
+        raise click.UsageError(
+            f"--repair copies all hosts, not {text.plain(host)} alone: name a file with --repair=FILE"
+        )
+    click.echo(repair(place, to))
+    return OK
 
 
 def _fleet(known: History, found: Sequence[Trend], output_format: str, stream: TextIO) -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from nodetune.cli import host_options, options, requests, settings
-from nodetune.foundation import UserError, text
+from nodetune.cli.terminal import Terminal
+from nodetune.foundation import UserError, exit_codes, text
 from nodetune.hosts import patterns
 from nodetune.report.status import FORMATS, write
 from nodetune.report.status.proposed import Asked
@@ -67,7 +68,7 @@ def command(request: StatusRequest, words: tuple[str, ...], output_format: str, 
     A DOCUMENT ends in .json or has a slash. A fault is open until an examination proves it good.
 
     Exit code: 0 nothing of --fail-on or above is open, 1 something is, 2 usage, 3 a host is stale, was never examined,
-    or is unknown in part. 1 wins over 3.
+    or is unknown in part, or the history is damaged. 1 wins over 3.
     """
     paths, host = _told_apart(words)
     if not (request.history or paths):
@@ -90,11 +91,11 @@ def command(request: StatusRequest, words: tuple[str, ...], output_format: str, 
         request.profiles,
         tuple(map(str, request.site)),
         frozenset(only or ()),
-        "" if implied else request.history,
+        options.shown_place(request.history) if request.history and not implied else "",
     )
     with options.writing(output) as stream:
         write(found, asked, output_format, stream)
-    return found.code
+    return found.code or exit_codes.of_status(failing=False, incomplete=known.damaged)
 
 
 def _told_apart(words: Sequence[str]) -> tuple[list[Path], str]:
@@ -138,11 +139,12 @@ def _known(history: str, paths: Sequence[Path], now: int, host: str) -> Known:
 def _of_history(place: str, now: int, host: str) -> Known:
     from nodetune.history.history import History
 
-    with History(place, make=False) as history:
+    with History(place, Terminal(), make=False) as history:
         names, some = history.hosts(), [host] if host else []
         if host and host not in names:
             return Known(hosts=names)
-        return Known(history.open(some), history.examined(some), history.actions(some, now - MAX_ACTIONS_AGE), names)
+        known = history.open(some), history.examined(some), history.actions(some, now - MAX_ACTIONS_AGE), names
+        return Known(*known, damaged=history.is_damaged)
 
 
 def _document(path: Path) -> Examined:

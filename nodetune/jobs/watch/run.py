@@ -102,4 +102,6 @@ def _saver(folder: Path | None) -> Callable[[HostFacts], None]:
         return lambda _facts: None
     folder.mkdir(parents=True, exist_ok=True)
     names: set[str] = set()
-    return lambda facts: file_io.write(folder / document.file_name(facts.host, names), document.dump(facts))
+    return lambda facts: file_io.write(
+        folder / document.file_name(facts.host, names), document.dump(facts), file_io.OWN
+    )

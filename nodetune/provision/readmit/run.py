@@ -48,7 +48,7 @@ def carry_out(prepared: Prepared, show: Show, keep: Callable[[Readmission], None
 def _news(found: Readmission, history: str) -> list[Action]:
     """Return what was done, without repairs that an earlier readmission has kept."""
     known: set[tuple[str, str]] = set()
-    with contextlib.suppress(HistoryError), History(history, make=False) as kept:
+    with contextlib.suppress(HistoryError), History(history, make=False) as kept:  # which warns as it keeps
         known = {(each.device, each.reason) for each in kept.actions([found.host]) if each.kind == conclude.REPAIRED}
     done = conclude.actions(found, int(time.time()))
     return [each for each in done if each.kind != conclude.REPAIRED or (each.device, each.reason) not in known]

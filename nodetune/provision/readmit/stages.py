@@ -83,15 +83,15 @@ def _remembered(history: str, result: HostResult, show: Show) -> HostResult:
         return kept.told([kept.taken(replace(result, look=kept.look_of(result.facts)))])[0]
 
 
-def _inventory(prepared: Prepared, found: Readmission, _show: Show) -> StageOutput:
-    inventory = _compared_parts(prepared, found)
+def _inventory(prepared: Prepared, found: Readmission, show: Show) -> StageOutput:
+    inventory = _compared_parts(prepared, found, show)
     if inventory is None:
         return StageOutput(StageResult(LEFT_OUT, "no earlier facts: --before FILE or --history"))
     concluded = conclude.concluded(found.host, inventory, found.facts, int(time.time()))
     return StageOutput(stage_results.inventory(inventory), concluded=concluded, inventory=inventory)
 
 
-def _compared_parts(prepared: Prepared, found: Readmission) -> Inventory | None:
+def _compared_parts(prepared: Prepared, found: Readmission, show: Show) -> Inventory | None:
     """Compare with the facts from before, else by the history. Raise HistoryError."""
     request, node = prepared.request, prepared.node
     if prepared.before and found.facts:
@@ -99,13 +99,13 @@ def _compared_parts(prepared: Prepared, found: Readmission) -> Inventory | None:
     if not request.history:
         return None
     since = node.since if node and node.since else time.time()
-    known = _changes(request.history, request.host, since - HISTORY_DAYS * 86_400)
+    known = _changes(request.history, request.host, since - HISTORY_DAYS * 86_400, show)
     return replaced_parts.by_history(known, since if node and node.since else 0)
 
 
-def _changes(history: str, host: str, since: float) -> list[LeafChange]:
+def _changes(history: str, host: str, since: float, show: Show) -> list[LeafChange]:
     """Return what a history saw changing on a host. Raise HistoryError."""
-    with History(history, make=False) as known:
+    with History(history, show, make=False) as known:
         return known.changes(host, since) if host in known.hosts() else []
 
 

@@ -32,12 +32,16 @@ Seen = tuple[str, str, int, Mapping[str, str]]
 
 @dataclass(frozen=True)
 class Known:
-    """Everything known, from a history or from documents. `hosts` names those that nothing else names, too."""
+    """Everything known, from a history or from documents. `hosts` names those that nothing else names, too.
+
+    `damaged`: the history has lost some of it.
+    """
 
     open: Sequence[Open] = ()
     examined: Sequence[Seen] = ()
     actions: Sequence[Action] = ()
     hosts: Iterable[str] = ()
+    damaged: bool = False
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from nodetune.facts import catalogue, document
 from nodetune.foundation import UserError, json_document, sealed
 from nodetune.foundation.stage_output import Show
 from nodetune.history import timeline
+from nodetune.history.connection import HistoryError, PlaceError
 from nodetune.history.history import History
 from nodetune.history.kinds import FIGURES
 from nodetune.remediation.runs import earlier_runs
@@ -74,7 +75,7 @@ def gather(request: SupportRequest, show: Show) -> Dossier:
         "" if result.facts else f"{result.state}: {result.message}",
         findings,
         figures,
-        _past(request),
+        _past(request, show),
         tuple(_tried(request)),
     )
     return _without_name(known) if request.nameless else known
@@ -93,11 +94,20 @@ def _probed(request: SupportRequest, show: Show) -> HostResult:
     return result
 
 
-def _past(request: SupportRequest) -> dict[str, Any]:
-    """Return the past of the hardware from the history: changes, numbers that moved, trends."""
-    if not request.history:
+def _past(request: SupportRequest, show: Show) -> dict[str, Any]:
+    """Return the past of the hardware from the history; nothing, with a warning, if that cannot be read."""
+    try:
+        return _known_past(request, show) if request.history else {}
+    except PlaceError:
+        raise
+    except HistoryError as problem:
+        show.warn(f"{problem}; the report has no past")
         return {}
-    with History(request.history, make=False) as known:
+
+
+def _known_past(request: SupportRequest, show: Show) -> dict[str, Any]:
+    """Return changes, numbers that moved, and trends."""
+    with History(request.history, show, make=False) as known:
         if request.host not in known.hosts():
             return {}
         begun = time.time() - HISTORY_DAYS * 86_400

@@ -1,6 +1,7 @@
 """An audit with a history: what it keeps, what it says, and that it needs none."""
 
 import json
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -94,14 +95,27 @@ def test_a_host_whose_clock_is_ahead_is_not_kept(tmp_path, facts):
     assert "history: 0 looks" in done.stderr
 
 
+@pytest.mark.parametrize("place", ["missing/history.db", "folder"])
+def test_a_history_that_cannot_be_opened_is_a_warning(tmp_path, facts, place):
+    (tmp_path / "folder").mkdir()
+    done = nodetune("audit", "--facts", facts(5), "--history", place, cwd=tmp_path, code=1)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"history {place}: ")
+    assert line.endswith("the audit continues without it")
+    assert done.stdout
+
+
 def test_a_history_that_is_none_ends_the_audit_in_one_line(tmp_path, facts):
     shutil.copy(facts(5), tmp_path / "wrong.db")
     done = nodetune("audit", "--facts", facts(5), "--history", "wrong.db", cwd=tmp_path, code=2)
     assert done.stderr.splitlines() == ["nodetune: history wrong.db: file is not a database"]
 
 
-def test_a_full_disk_ends_no_audit(full_disk):
+@pytest.mark.parametrize("size", ["4k", "20k", "140k"])
+def test_a_full_disk_ends_no_audit_and_no_opening(full_disk, size):
     script = "audit", "--facts", str(paths.bundled("facts/recorded").parent / "recorded"), "--history", "history.db"
-    done, _ = full_disk("140k", *script)
+    done, _ = full_disk(size, *script)
     assert done.returncode == 1, "there are findings, as without a history"
-    assert "history.db: database or disk is full; the audit continues" in done.stderr
+    assert re.search(r"history\.db: (database or disk is full|disk I/O error); the audit continues", done.stderr), (
+        done.stderr
+    )

@@ -1,6 +1,8 @@
 """`nodetune status`: from a history, from documents and from both; its exit codes, and what it says to mistakes."""
 
 import json
+import shutil
+import sqlite3
 import subprocess
 import sys
 import time
@@ -174,3 +176,23 @@ def test_a_huge_answer_for_an_agent_is_cut_to_its_bound():
     assert len(json.dumps(found)) <= tools.MAX_BYTES
     assert found["left_out"] == 300 - len(found["lines"])
     assert found["lines"]
+
+
+def test_agents_hear_that_the_history_is_damaged(known, tmp_path):
+    tools = pytest.importorskip("mcp") and __import__("nodetune.cli.agent_tools", fromlist=["Sources"])
+    place = tmp_path / "fleet.db"
+    shutil.copy(known, place)
+    with sqlite3.connect(place) as db:
+        db.execute("UPDATE conclusion SET content = '{' WHERE fault = 'gpu-lost'")
+    db.close()
+    assert "rows of conclusion" in tools.Sources("none", history=str(place)).status()["warning"]
+    assert "warning" not in tools.Sources("none", history=str(known)).status()
+
+
+def test_a_damaged_history_never_says_that_all_is_well(known, tmp_path):
+    shutil.copy(known, tmp_path / "fleet.db")
+    with sqlite3.connect(tmp_path / "fleet.db") as db:
+        db.execute("UPDATE conclusion SET content = '{'")
+    db.close()
+    run("--history", known, "n02", "--fail-on", "critical", code=0)
+    run("--history", tmp_path / "fleet.db", "n02", "--fail-on", "critical", code=3)

@@ -100,3 +100,22 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path):
 def test_an_unknown_word_is_told_with_what_may_be_meant():
     assert yaml_lines.unknown("chekcs", ["checks", "groups"], "key") == "unknown key 'chekcs': did you mean 'checks'?"
     assert yaml_lines.unknown("xyz", ["checks"], "key", ": one of a") == "unknown key 'xyz': one of a"
+
+
+def test_a_list_of_too_many_parts_ends_before_the_rest_is_read():
+    """The error is in a part that is never reached."""
+    with pytest.raises(FileError, match="more than 100000 parts"):
+        yaml_lines.parse(f"a: [{'1, ' * 150_000}: [", "s.yml")
+
+
+def test_faults_beyond_a_thousand_are_not_looked_for():
+    found = yaml_lines.parse("a: 1\n", "s.yml")
+
+    def fail():
+        with found.collecting():
+            found.fail(f"no a: {'z' * 100_000}", "a")
+
+    for _ in range(999):
+        fail()
+    with pytest.raises(FileError, match=r"no a: z+… \(and 999 more"):
+        fail()

@@ -44,7 +44,7 @@ def command(request: StatusRequest, history: str, notify: str, output_format: st
     now = int(time.time())
     known = conclude.concluded(found, now)
     if history:
-        done = [*conclude.actions(found), *conclude.resumed(found, keeping.done(history), now)]
+        done = [*conclude.actions(found), *conclude.resumed(found, keeping.done(history, Terminal()), now)]
         keeping.keep(history, Terminal(), concluded=known, actions=done)
     if notify:
         from nodetune.cli import receivers
