@@ -84,6 +84,32 @@ def usual_power_limits(facts: FactsView) -> dict[str, int]:
     return {model: seen.most_common(1)[0][0] for model, seen in limits.items()}
 
 
+GPUS_OF_A_SERVER = 4
+
+
+@needs("slurm.present", "kubernetes.present", "bmc.present", "bmc.faults")
+def managed(facts: FactsView) -> bool:
+    """Return whether a scheduler or a BMC manages the host, as far as known."""
+    told = any(map(facts.readable, ("slurm.present", "kubernetes.present", "bmc.present")))
+    return told or facts.readable("bmc.faults") is not None
+
+
+@needs("derived.managed", "gpu.count", "gpu.names", "rdma.ports")
+def server(facts: FactsView) -> bool:
+    """Return whether the host is a server, whatever cards it has, as far as known."""
+    gpus: int = facts.readable("gpu.count") or len(facts.readable("gpu.names", ()))
+    rdma = any(not port.get("virtual_function") for port in facts.readable("rdma.ports", {}).values())
+    return facts["derived.managed"] or gpus >= GPUS_OF_A_SERVER or rdma
+
+
+@needs("gpu.count", "gpu.names", "gpu.nvlink_state", "pci.gpus")
+def gpus_over_pcie(facts: FactsView) -> bool:
+    """Return whether GPUs reach each other over PCIe: there are several, and one is not known to have NVLinks up."""
+    gpus: int = facts.readable("gpu.count") or len(facts.readable("gpu.names") or facts.readable("pci.gpus", ()))
+    linked = sum(bool(links["active"]) for links in facts.readable("gpu.nvlink_state", {}).values())
+    return linked < gpus > 1
+
+
 SMALLEST_RESERVE_KB = 135_168
 """The value in tuned's hpc-compute profile on every machine."""
 

@@ -117,7 +117,7 @@ class Selection:
     def facts(self) -> set[str]:
         """Return the facts to collect for the candidates and for the choice of the profile."""
         overlays = profile.shipped().values()
-        chosen_by = {when.fact for overlay in overlays for when in overlay.when}
+        chosen_by = evaluate.raw(when.fact for overlay in overlays for when in overlay.when)
         if not self.profiles:
             chosen_by |= set(profile.PURPOSE_FACTS)
         changed = set().union(

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from nodetune import checks, data
-from nodetune.api import predicates
+from nodetune.api import derived, predicates
 from nodetune.api.facts_view import FactsView
 from nodetune.api.model import Check, Each, Fact, HostFacts, Value, Waiver, When
 from nodetune.config import overlay
@@ -97,7 +97,7 @@ def _purpose(facts: HostFacts) -> tuple[str, str]:
 
 def _met(conditions: tuple[When, ...], facts: HostFacts) -> str:
     """Return why all conditions are met; empty if one is not met or is unknown."""
-    view = FactsView(facts, [when.fact for when in conditions])
+    view = FactsView(facts, [when.fact for when in conditions], derived.lookup)
     for when in conditions:
         values = _known(view.fact(when.fact))
         if not values or not all(predicates.as_predicate(when.accept).test(each) for each in values):

@@ -17,6 +17,10 @@ FAULTS = ("Power Overload", "Main Power Fault", "Power Control Fault", "Drive Fa
 
 
 def collect(names, step):
+    if "present" in names:
+        yield "present", read.value(read.exists(DEVICE))
+    if set(names) == {"present"}:
+        return
     asked = [name for name in SENSORS if name in names]
     hindrance = _hindrance()
     if hindrance:

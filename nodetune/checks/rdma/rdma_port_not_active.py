@@ -4,7 +4,7 @@ Why it matters: NCCL uses only ports in state ACTIVE and does not report the oth
 or over TCP, or fails on the one node whose port is missing. DOWN means no signal (cable, optics, switch port). INIT
 means that the link is up but no subnet manager has configured it. A port that is down counts only if most ports of its
 kind are up, or the other of two InfiniBand ports: the rest often have no cable on purpose. If all ports are down, they count, but
-not on a workstation.
+not on a workstation: a host without Slurm, kubelet and BMC.
 Healthy exception: A card for storage may have no cable on purpose, and so may half of the cards for GPUs. A workstation that
 works over another card uses no RDMA: drivers load by themselves. NCCL does not use iWARP. For some minutes after a boot, cards and
 the subnet manager may still be busy.
@@ -62,7 +62,10 @@ def _named(facts: FactsView, ports: Ports) -> Ports:
 
 def _works_without(facts: FactsView, ports: Ports) -> bool:
     """Return whether this is a workstation with a link up on another card."""
-    small = [bool(FOR_DESKS.search(name) or SMALL_SUPERCHIP.search(name)) for name in readable_names(facts)]
+    managed = facts["derived.managed"]
+    small = [
+        bool(SMALL_SUPERCHIP.search(name) or (FOR_DESKS.search(name) and not managed)) for name in readable_names(facts)
+    ]
     others = in_use(facts.readable("net.links", {})).keys() - {port["netdev"] for port in ports.values()}
     return bool(small) and all(small) and bool(others)
 
@@ -94,7 +97,7 @@ def _fault(port: dict[str, Any], used: bool) -> str:
 
 
 CHECK = Check(
-    needs=("rdma.ports", "rdma.devices", "host.uptime_s", "gpu.names", "net.links", "nccl.settings"),
+    needs=("rdma.ports", "rdma.devices", "host.uptime_s", "gpu.names", "net.links", "nccl.settings", "derived.managed"),
     observe=observe,
     accept=Empty("ACTIVE"),
     applies=(RDMA,),

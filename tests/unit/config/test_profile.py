@@ -265,6 +265,63 @@ def test_a_lost_gpu_leaves_the_profile_of_the_others():
     assert "workstation" not in profile.matching(facts(gpu__names={"each": {"GPU0": lost["GPU0"]}}))[0]
 
 
+def cards(count, model="NVIDIA RTX 6000 Ada Generation", **more):
+    each = {f"GPU{number}": {"value": model} for number in range(count)}
+    return facts(gpu__names={"each": each}, gpu__count={"value": count}, **more)
+
+
+PORT = {"state": "ACTIVE", "link_layer": "InfiniBand", "virtual_function": False}
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        {"slurm__present": {"value": True}},
+        {"kubernetes__present": {"value": True}},
+        {"bmc__present": {"value": True}},
+        {"bmc__faults": {"value": []}},
+        {"rdma__ports": {"value": {"mlx5_0/1": PORT}}},
+    ],
+)
+def test_a_server_with_cards_for_desks_is_no_workstation(sign):
+    assert "workstation" not in profile.matching(cards(2, **sign))[0]
+
+
+def test_four_cards_for_desks_make_a_server():
+    assert "workstation" in profile.matching(cards(3))[0]
+    assert "workstation" not in profile.matching(cards(4))[0]
+
+
+def test_what_a_desk_has_does_not_make_it_a_server():
+    desk = {
+        "slurm__present": {"value": False},
+        "kubernetes__present": {"value": False},
+        "bmc__present": {"value": False},
+        "bmc__faults": {"absent": "no BMC interface (/dev/ipmi0)"},
+        "rdma__ports": {"value": {"mlx5_0/1": {**PORT, "virtual_function": True}}},
+    }
+    assert "workstation" in profile.matching(cards(1, **desk))[0]
+
+
+LINKS, NONE = {"value": {"active": [0, 1], "inactive": []}}, {"absent": "not supported"}
+
+
+@pytest.mark.parametrize(
+    ("links", "severity"),
+    [
+        ({"GPU0": NONE}, "low"),
+        ({"GPU0": LINKS, "GPU1": LINKS}, "low"),
+        ({"GPU0": NONE, "GPU1": NONE}, "high"),
+        ({"GPU0": LINKS, "GPU1": LINKS, "GPU2": NONE}, "high"),
+    ],
+)
+def test_an_iommu_that_translates_copies_between_the_gpus_of_a_desk_is_as_severe_as_on_a_server(links, severity):
+    seen = cards(len(links), gpu__nvlink_state={"each": links})
+    resolved = profile.resolve(profile.matching(seen)[0])
+    assert next(each for each in resolved.checks if each.id == "iommu-translates-dma").severity == severity
+    assert "workstation" in resolved.names
+
+
 def failing(check="a"):
     return Finding(check, "fail", "high")
 

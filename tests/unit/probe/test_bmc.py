@@ -51,6 +51,13 @@ def test_a_host_without_bmc_has_none(tree, collect):
     }
 
 
+def test_a_bmc_shows_by_its_interface_and_is_not_asked_for_that(bmc, tree, collect):
+    bmc(script="#!/bin/sh\nexit 1\n")
+    assert collect("bmc", ["present"]) == {"bmc.present": {"value": True}}
+    (tree({"/dev/": None}) / "dev/ipmi0").unlink()
+    assert collect("bmc", ["present"]) == {"bmc.present": {"value": False}}
+
+
 def test_without_ipmitool_the_bmc_is_not_asked(tree, collect):
     tree({"/dev/ipmi0": ""})
     assert "ipmitool is not installed" in collect("bmc")["bmc.faults"]["absent"]
