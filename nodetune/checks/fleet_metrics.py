@@ -11,6 +11,7 @@ from typing import Any
 
 from nodetune.api.derived import needs
 from nodetune.api.facts_view import FactsView
+from nodetune.checks.shared.gpu_cards import GRACE
 from nodetune.foundation.stats import median
 
 Measure = Callable[[FactsView], dict[str, float]]
@@ -22,6 +23,8 @@ SIMILAR = 0.15
 """GPUs whose draw differs by less than this share of the limit do the same work."""
 
 DAY = 86_400
+
+POWER_LIMITS = ("enforced_power_limit", "power_management_limit", "power_management_default_limit")
 
 
 def named(name: str) -> Measure:
@@ -65,6 +68,14 @@ def host_under_load(facts: FactsView) -> dict[str, float]:
     loads, temperatures = _loads(facts), facts["gpu.temperature"]
     busy = [temperatures[gpu] for gpu, load in loads.items() if load >= BUSY]
     return {"": float(median(busy))} if busy and len(busy) * 2 > len(loads) else {}
+
+
+@needs("gpu.enforced_power_limit", "gpu.power_management_limit", "gpu.power_management_default_limit", "gpu.names")
+def only_gpu_watts(facts: FactsView) -> dict[str, float]:
+    """Return the enforced power limit (W) of the only GPU of a host, unless a lower one is set or it shares power with its CPU."""
+    limits, wanted, defaults = (facts.readable(f"gpu.{name}", {}) for name in POWER_LIMITS)
+    alone = limits if len(limits) == 1 and not GRACE.search("".join(facts["gpu.names"].values())) else {}
+    return {gpu: limit / 1000 for gpu, limit in alone.items() if wanted.get(gpu, limit) >= defaults.get(gpu, limit)}
 
 
 def _days(facts: FactsView) -> float:

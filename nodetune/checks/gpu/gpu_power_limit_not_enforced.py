@@ -19,4 +19,5 @@ CHECK = Check(
     ),
     severity="low",
     name="enforced power limit",
+    part_of="gpu-power-limit-capped",
 )

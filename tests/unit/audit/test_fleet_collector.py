@@ -270,6 +270,42 @@ def test_a_job_that_has_just_ended_makes_no_gpu_stand_apart():
         assert [each.status for each in found(hosts, check).values()] == [status] * 10, check
 
 
+def powered(enforced, wanted=350, default=350, gpus=1, model="NVIDIA L40S"):
+    def each(value):
+        return {"each": {f"GPU{number}": {"value": value} for number in range(gpus)}}
+
+    watts = {
+        "enforced_power_limit": enforced,
+        "power_management_limit": wanted,
+        "power_management_default_limit": default,
+    }
+    limits = {f"gpu__{name}": each(value * 1000) for name, value in watts.items()}
+    return {"gpu__names": each(model), **limits}
+
+
+@pytest.mark.parametrize(
+    ("odd", "status"),
+    [
+        (powered(200), "fail"),
+        (powered(200, wanted=200), "skip"),  # fleet-gpu-settings-differ
+        (powered(200, gpus=2), "skip"),  # gpu-power-limit-capped, or all alike
+        (powered(349), "pass"),
+    ],
+)
+def test_the_only_gpu_of_a_host_is_compared_with_those_of_others(odd, status):
+    told = found(
+        [*(host(f"n{each}", **powered(350)) for each in range(4)), host("odd", **odd)], "fleet-gpu-power-capped"
+    )
+    assert [each.status for each in told.values()] == ["pass"] * 4 + [status]
+    assert "200" in told["odd"].observed or status != "fail"
+
+
+def test_gpus_that_share_power_with_their_cpu_are_not_compared():
+    shared = {"model": "NVIDIA GH200 480GB", "wanted": 700, "default": 700}
+    hosts = [host(f"n{each}", **powered(700, **shared)) for each in range(4)] + [host("busy", **powered(500, **shared))]
+    assert {each.status for each in found(hosts, "fleet-gpu-power-capped").values()} == {"skip"}
+
+
 @pytest.mark.parametrize("shape", [[], "x", 5, None, {"a": {"firmware": ["\x1b[2J"]}}, {"a": 5}, {"a": None}, [[]]])
 def test_hostile_shapes_harm_nobody(shape):
     names = sorted({name for each in fleet_comparisons.every().values() for name in each.needs})
