@@ -18,9 +18,13 @@ WITHOUT_XID = re.compile(
     r"NVRM: (?:GPU " + BDF + r"\.\d: )?[^\[,]*\[?("
     r"NV_ERR_RESET_REQUIRED|Rate limiting GSP RPC error prints for GPU at PCI:" + BDF + "|"
     r"GSP core unresponsive|GSP-RM unresponsive|Max GSP-RM boot attempts exceeded|"
-    r"GPU marked for reset|RmInitAdapter failed|GPU is probably locked)"
+    r"GPU marked for reset|RmInitAdapter failed|GPU is probably locked|"
+    r"Memory Subsystem Error detected|NV_ERR_GPU_IS_LOST|failed with status 0x0000000f|uvm encountered global fatal error)"
 )
-"""Lines without an Xid: dead GPU firmware, a driver that refuses work before a reset, a GPU that does not start or hangs."""
+"""Lines without an Xid: dead GPU firmware, a driver that refuses work before a reset, a GPU that does not start, hangs or is lost.
+
+A heartbeat of the firmware that stopped is none: it stays 0 on GPUs that work.
+"""
 NOT_TAKEN = re.compile(
     r"NVRM: [^\[,]*?(?P<invalid>BAR\d is \d+M @ 0x\w+ \(PCI:)" + BDF + "|"
     r"nvidia(?:: probe of | )" + BDF + r"\.\d(?:: probe with driver nvidia)? failed with error -\d+"

@@ -1,17 +1,21 @@
-"""The driver refuses a GPU or work on it before a reset, or the GPU or its firmware does not start.
+"""The driver refuses a GPU or work on it before a reset, or has lost it, or the GPU or its firmware does not start.
 
 Why it matters: The driver logs this without an Xid, or after the log lost it: it answers calls with "reset required"
-(NV_ERR_RESET_REQUIRED) or marks the GPU for one, it no longer prints each timeout of the GPU's firmware (GSP), or the
-firmware or the whole GPU did not start (RmInitAdapter failed).
+(NV_ERR_RESET_REQUIRED) or "lost from the bus" (NV_ERR_GPU_IS_LOST, status 0x0000000f), or marks the GPU for a reset. It
+no longer prints each timeout of the GPU's firmware (GSP), or found at one that the memory of the GPU hangs. The firmware or
+the whole GPU did not start (RmInitAdapter failed), or the driver of CUDA's memory (UVM) stopped until a reboot.
 New programs fail on the GPU although nvidia-smi may still list it. The check counts the last day, because the log does
 not show when a GPU was reset. It also reports a GPU that the driver did not take when it was loaded, and that still has
 no driver.
 Healthy exception: The GPU was reset since, or the driver was loaded again: it needs no recovery action now, or it
-answers after it failed to start. A virtual machine or another driver has the GPU that the driver did not take.
-Confirm manually: journalctl -k -b | grep -E 'NV_ERR_RESET_REQUIRED|GSP|marked for reset|RmInitAdapter|BAR|probe'; nvidia-smi -q | grep -i 'recovery action'
+answers after it failed to start or was lost. A heartbeat of the firmware that timed out says nothing. A virtual machine or another driver has the GPU that the driver did not take.
+Confirm manually: journalctl -k -b | grep -E 'NV_ERR_|0x0000000f|GSP|Subsystem|marked for reset|RmInitAdapter|BAR|probe'; nvidia-smi -q | grep -i 'recovery action'
 Side effects of the fix: A GPU reset ends every program on the GPU.
 Sources: https://github.com/NVIDIA/open-gpu-kernel-modules (kernel_gsp.c, alloc_free.c: PDB_PROP_GPU_IN_FATAL_ERROR; osinit.c: RmInitAdapter; nv-pci.c: BAR) ;
-https://github.com/NVIDIA/gpu-operator/issues/492 ;
+https://github.com/NVIDIA/open-gpu-kernel-modules/issues/1230 (memory subsystem) ;
+https://github.com/NVIDIA/open-gpu-kernel-modules/issues/688 (lost without an Xid) ;
+https://github.com/NVIDIA/open-gpu-kernel-modules/issues/1342 (UVM) ;
+https://github.com/NVIDIA/open-gpu-kernel-modules/issues/1064 (heartbeat) ; https://github.com/NVIDIA/gpu-operator/issues/492 ;
 https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html (Xid 119, 120)
 """
 
@@ -22,6 +26,7 @@ import re
 from nodetune.api import Check, Empty, FactsView, repair
 from nodetune.checks.shared.kernel_events import UPTIME
 from nodetune.checks.shared.xid_recovery import (
+    IS_LOST,
     NOT_SUPPORTED,
     STARTS_NOT,
     UNNAMED,
@@ -36,6 +41,9 @@ REASONS = {
     "Rate limiting GSP RPC": "GSP does not answer",
     "GSP(-RM| core) unresponsive": "GSP does not answer",
     "boot attempts exceeded": "GSP does not start",
+    IS_LOST: "the driver lost the GPU (NV_ERR_GPU_IS_LOST)",
+    "Memory Subsystem Error": "the memory subsystem of the GPU does not answer",
+    "uvm encountered": "UVM stopped after a fatal error: reboot",
     STARTS_NOT: "the GPU does not start (RmInitAdapter failed)",
 }
 NOT_TAKEN = {

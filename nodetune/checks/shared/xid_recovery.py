@@ -27,6 +27,7 @@ LOST, CONTAINED, UNCONTAINED = 79, 94, 95
 MEMORY_ERRORS = (48, 171, 172)
 FATAL_TIMEOUTS = 3
 STARTS_NOT = "RmInitAdapter failed"
+IS_LOST = "NV_ERR_GPU_IS_LOST|failed with status 0x0000000f"
 NOT_SUPPORTED = "not supported by (?:open|the)"
 UNNAMED = "GPU not named"
 DAY = 86400
@@ -146,12 +147,14 @@ def without_xid(facts: FactsView) -> list[dict[str, Any]]:
     """
     places, actions = facts.readable("gpu.bdf", {}), facts.readable("gpu.recovery_action", {})
     sound, alive = {places.get(gpu) for gpu, action in actions.items() if action == "none"}, answering(facts)
-    all_sound = bool(places) and sound >= set(places.values()) and len(places) >= len(facts.readable("pci.gpus", ()))
+    whole = bool(places) and len(places) >= len(facts.readable("pci.gpus", ()))
+    all_sound, all_alive = (whole and good >= set(places.values()) for good in (sound, alive))
     since = facts.readable(UPTIME, 0) - DAY
 
     def over(event: dict[str, Any]) -> bool:
         started = STARTS_NOT in event["text"] and event["bdf"] in alive
-        return event["time"] <= since or started or (event["bdf"] in sound if event["bdf"] else all_sound)
+        back = all_alive and bool(re.search(IS_LOST, event["text"]))
+        return event["time"] <= since or started or back or (event["bdf"] in sound if event["bdf"] else all_sound)
 
     return [event for event in facts["xid.reset_required"] if not over(event)]
 

@@ -129,12 +129,41 @@ def test_a_driver_that_refuses_work_before_a_reset_is_told(events):
         (REFUSED, ""),
         ("NVRM: GPU4 _kgspClassifyGspTimeout: ================ GSP core unresponsive ===============", ""),
         ("NVRM: krcWatchdog_IMPL: RC watchdog: GPU is probably locked!  Notify Timeout Seconds: 7", ""),
+        # issues 1230, 688, 1342 of the same repository, and openwall/john#5835
+        ("NVRM: GPU6 kgmmuCheckMemSubsysError_IMPL: Memory Subsystem Error detected. kgmmuInvalidateTlb failed.", ""),
+        ("NVRM: _issueRpcAndWait: rpcSendMessage failed with status 0x0000000f for fn 76!", ""),
+        ("NVRM: GPU0 _issueRpcAndWait: rpcSendMessage failed with status 0x0000000f for fn 10 sequence 768!", ""),
+        (
+            "NVRM: nvCheckOkFailedNoLog: Check failed: GPU lost from the bus [NV_ERR_GPU_IS_LOST] (0x0000000F) returned"
+            " from nvdEngineDumpCallbackHelper(pGpu, pPrbEnc, pNvDumpState) @ nv_debug_dump.c:274",
+            "",
+        ),
+        (
+            "NVRM: nvGpuOpsReportFatalError: uvm encountered global fatal error 0x60, requiring os reboot to recover.",
+            "",
+        ),
     ],
 )
 def test_lines_without_an_xid_are_told_with_the_gpu_they_name(events, line, bdf):
     """The lines of osinit.c, kernel_gsp.c and kernel_rc_watchdog_callback.c of NVIDIA/open-gpu-kernel-modules."""
     (found,) = events(line, line)["xid.reset_required"]["value"]
     assert (found["bdf"], found["count"], found["text"]) == (bdf, 2, line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        # issue 1064 of the same repository: the heartbeat stays 0 on a GPU that works
+        "NVRM: GPU0 _kgspIsHeartbeatTimedOut: Heartbeat timed out, currentTimeMs 322227881 heartbeat 0"
+        " heartbeatWithOffsetMs 318098841 diff 4129040 timeout 5200",
+        "NVRM: GPU0 _kgspRpcRecvPoll: GSP RM heartbeat timed out",
+        "NVRM: GPU0 _kgspClassifyGspTimeout: =================== GSP-RM is slow ===================",
+        "NVRM: _issueRpcAndWait: rpcRecvPoll failed with status 0x00000055 for fn 76 sequence 2!",
+        "NVRM: [4711]: segfault at 0 ip 0 sp 0 error 4 in failed with status 0x0000000f[1000+2000]",
+    ],
+)
+def test_what_says_nothing_about_a_gpu_is_no_event(events, line):
+    assert events(line)["xid.reset_required"]["value"] == []
 
 
 def test_a_recovery_clears_what_names_no_gpu(events):
