@@ -9,12 +9,18 @@ import re
 BDF = r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 MLX5 = r"mlx5_core(?: (?P<device>" + BDF + r")(?: \S+)?)?: (?:\w+:\d+:(?:\(pid \d+\):)? )?"
 EFA = r"(?:efa (?P<device>" + BDF + r")(?: \S+)?|infiniband (?P<name>rdmap\w+|efa_\d+)): "
+DRIVERS = (
+    r"(?:mlx[45]_core|bnxt_en|bnx2x?|tg3|ice|i40e|ixgbe|igb|igc|e1000e?|qede|qlcnic|cxgb4|sfc|atlantic|r8169|ena|efa"
+    r"|ionic|hns3|hinic3?|be2net|enic|nfp|gve|hfi1)"
+)
 QUEUE = r"(?P<text>transmit queue \d+ timed out)"
 NICS = [
     (kind, re.compile(start + text))
     for kind, start, text in (
         ("failed", MLX5, r"(?P<text>device's health compromised|health recovery (?:failed|flow aborted))"),
         ("failed", MLX5, r"(?:INFO: )?synd 0x\w+: (?P<text>unrecoverable hardware error|HW fatal error)"),
+        ("failed", MLX5, r"(?P<text>Fatal error 3 detected)"),
+        ("failed", MLX5, r"(?P<text>Fatal error \d+ detected)"),
         (
             "failed",
             MLX5,
@@ -23,6 +29,16 @@ NICS = [
         ("failed", EFA, r"(?P<text>Admin queue is closed|Wait for completion \(polling\) timeout)"),
         ("failed", EFA, r"(?P<text>The device (?:didn't send any|sent a) completion.* for admin cmd \w+)"),
         ("failed", EFA, r"(?P<text>Reset indication didn't turn o\w+|Device isn't ready, .*)"),
+        (
+            "refused",
+            DRIVERS + r"(?: (?P<device>" + BDF + r"))?: ",
+            r"(?P<text>probe (?:of (?P<name>" + BDF + r")|with driver \S+) failed with error -\d+)",
+        ),
+        (
+            "refused",
+            r"\[(?P<name>qed)_\w+:\d+(?:\([^)]*\))?\]",
+            r"(?P<text>init pci failed|No memory region found in bar #\d)",
+        ),
         ("recovered", MLX5, r"(?P<text>health recovery succeeded|firmware version: |Recovered \d+ eqes on EQ)"),
         ("hot", MLX5, r"(?P<text>Port module event\[error\]: module \d+, .*High Temperature)"),
         ("hot", MLX5, r"(?P<text>High temperature on sensors)"),
@@ -32,7 +48,9 @@ NICS = [
         ("disturbed", r"\w+ (?P<device>\S+) \S+: NETDEV WATCHDOG: CPU: \d+: ", QUEUE),
     )
 ]
-"""Messages of mlx5_core (health.c, cmd.c, events.c, en_main.c), efa (efa_com.c), and of the kernel for any driver."""
+"""Messages of mlx5_core (health.c, cmd.c, events.c, en_main.c), efa (efa_com.c), qed (qed_dev.c), and of the kernel for any driver."""
+
+WORDS = ("NETDEV WATCHDOG: ", " failed with error -")
 
 LOCKUP = re.compile(
     r"(?:(?:NMI )?watchdog: (?:CPU\d+: )?)?"
@@ -59,7 +77,9 @@ def nics(found):
     """Return network card → its faults, without those from which the driver says that it recovered."""
     events = {}
     for seconds, text in found:
-        if not text.startswith(("mlx5_core", "efa ", "infiniband ")) and "NETDEV WATCHDOG: " not in text:
+        if not text.startswith(("mlx5_core", "efa ", "infiniband ", "[qed_")) and not any(
+            word in text for word in WORDS
+        ):
             continue
         for number, (kind, pattern) in enumerate(NICS):
             match = pattern.match(text)
@@ -67,7 +87,7 @@ def nics(found):
                 parts = match.groupdict()
                 device = parts.get("device") or parts.get("name") or "mlx5_core"
                 if kind == "recovered":
-                    _forget(events, device, ("failed", "disturbed"))
+                    _forget(events, device, ("failed", "disturbed", "refused"))
                 else:
                     _count(events, (device, number), seconds, {"kind": kind, "text": parts["text"][:200]})
                 break

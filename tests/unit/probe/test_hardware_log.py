@@ -14,6 +14,13 @@ BACK = "pcieport 0000:89:02.0: pciehp: Slot(400): Link Up"
 NO_LINK = "pcieport 0000:89:02.0: pciehp: Slot(400): No link"
 NIC_LINES = {
     FAILED: ("0000:41:00.0", "failed"),
+    "mlx5_core 0000:41:00.1: poll_health:801:(pid 0): Fatal error 1 detected": ("0000:41:00.1", "failed"),
+    "mlx5_core: probe of 0000:03:00.0 failed with error -22": ("0000:03:00.0", "refused"),
+    "mlx5_core 0000:03:00.0: probe with driver mlx5_core failed with error -110": ("0000:03:00.0", "refused"),
+    "ixgbe 0000:81:00.1: probe with driver ixgbe failed with error -5": ("0000:81:00.1", "refused"),
+    "igb: probe of 0001:02:00.0 failed with error -5": ("0001:02:00.0", "refused"),
+    "[qed_probe:506()]init pci failed": ("qed", "refused"),
+    "[qed_init_pci:290()]No memory region found in bar #0": ("qed", "refused"),
     "mlx5_core 0000:d2:00.0: poll_health:825: device's health compromised - reached miss count.": (
         "0000:d2:00.0",
         "failed",
@@ -58,6 +65,9 @@ HARMLESS = (
     "mlx5_core 0000:03:00.0: cmd[3]: CREATE_MKEY(0x200) recovered after timeout",
     "mlx5_core 0000:03:00.0: print_health_info:458:(pid 0): synd 0x1: firmware internal error",
     "ena 0000:00:05.0 eth0: Admin queue is closed",
+    "nvidia: probe of 0000:3b:00.0 failed with error -1",
+    "mlx5_core 0000:03:00.0: mlx5_load_one failed with error code -22",
+    "INFO: task igb: probe of 0001:02:00.0 failed with error -5:7 blocked for more than 120 seconds.",
     "infiniband mlx5_0: Wait for completion (polling) timeout",
     "INFO: task mlx5_core 0000:03:00.0: TX timeout detected:7 blocked for more than 120 seconds.",
     "python3[12]: " + FAILED,
@@ -97,6 +107,13 @@ def test_what_a_program_writes_is_no_fault_of_hardware(logged):
         "EDAC MC0: 1 UE on DIMM_B2",
     ]
     assert logged(*lines, priority=14) == logged()
+
+
+def test_a_card_that_its_driver_takes_later_was_not_refused(logged):
+    refused = "mlx5_core 0000:41:00.0: probe with driver mlx5_core failed with error -110"
+    taken = "mlx5_core 0000:41:00.0: firmware version: 28.45.4028"
+    assert logged(taken, refused, taken)["kernel_log.nics"] == {}
+    assert len(logged(taken, refused)["kernel_log.nics"]) == 1
 
 
 def test_a_card_that_recovered_has_no_fault(logged):

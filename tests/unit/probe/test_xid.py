@@ -134,8 +134,7 @@ def test_a_driver_that_refuses_work_before_a_reset_is_told(events):
         ("NVRM: _issueRpcAndWait: rpcSendMessage failed with status 0x0000000f for fn 76!", ""),
         ("NVRM: GPU0 _issueRpcAndWait: rpcSendMessage failed with status 0x0000000f for fn 10 sequence 768!", ""),
         (
-            "NVRM: nvCheckOkFailedNoLog: Check failed: GPU lost from the bus [NV_ERR_GPU_IS_LOST] (0x0000000F) returned"
-            " from nvdEngineDumpCallbackHelper(pGpu, pPrbEnc, pNvDumpState) @ nv_debug_dump.c:274",
+            "NVRM: nvCheckOkFailedNoLog: Check failed: GPU lost from the bus [NV_ERR_GPU_IS_LOST] (0x0000000F) returned from x(a, b)",
             "",
         ),
         (
@@ -154,8 +153,7 @@ def test_lines_without_an_xid_are_told_with_the_gpu_they_name(events, line, bdf)
     "line",
     [
         # issue 1064 of the same repository: the heartbeat stays 0 on a GPU that works
-        "NVRM: GPU0 _kgspIsHeartbeatTimedOut: Heartbeat timed out, currentTimeMs 322227881 heartbeat 0"
-        " heartbeatWithOffsetMs 318098841 diff 4129040 timeout 5200",
+        "NVRM: GPU0 _kgspIsHeartbeatTimedOut: Heartbeat timed out, currentTimeMs 322227881 heartbeat 0 diff 4129040 timeout 5200",
         "NVRM: GPU0 _kgspRpcRecvPoll: GSP RM heartbeat timed out",
         "NVRM: GPU0 _kgspClassifyGspTimeout: =================== GSP-RM is slow ===================",
         "NVRM: _issueRpcAndWait: rpcRecvPoll failed with status 0x00000055 for fn 76 sequence 2!",
