@@ -40,6 +40,7 @@ OOPS = re.compile(
     r"(?:Oops: |Internal error: )?([A-Z]?[a-z][^\[,:]{1,50}(?:, (?:probably|maybe) for [\w -]{1,40} 0x\w+)?): \w{1,16} \[#\d+\]"
 )
 """The kernel counts its oopses in `[#1]`. The line before names the cause of most. WARNING and `traps:` are something else."""
+MISMATCH = re.compile(r"(\w{1,55}): disagrees about version of symbol (\w{1,127})$")
 MACHINE_CHECK = re.compile(
     r"mce: \[Hardware Error\]: CPU (\d+): Machine Check(?: Exception)?: \w+ Bank (\d+): (\w{16})$"
 )
@@ -157,6 +158,16 @@ def oopses(found):
         yield cause
 
 
+def symbol_mismatches(found):
+    """Return each kernel module that was not loaded, with the last symbol for which it was built against another version."""
+    told = {}
+    for seconds, text in found:
+        mismatch = MISMATCH.match(text)
+        if mismatch:
+            told[mismatch.group(1)] = {"time": seconds, "module": mismatch.group(1), "symbol": mismatch.group(2)}
+    return list(told.values())
+
+
 def machine_checks(found):
     """Yield the uncorrected hardware errors."""
     severity, pages = {}, set()
@@ -231,6 +242,7 @@ FACTS = {
     "lockups": hardware_log.lockups,
     "rcu_stalls": rcu_stalls,
     "oopses": oopses,
+    "symbol_mismatches": symbol_mismatches,
 }
 
 

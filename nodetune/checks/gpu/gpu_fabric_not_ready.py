@@ -21,13 +21,9 @@ from nodetune.api import GPU, Absent, Check, Equals, Fact, FactsView, Unread, re
 from nodetune.checks.gpu import _fabric
 from nodetune.checks.gpu._each import each
 
-BOOT_SECONDS = 300
-"""Seconds after a boot in which the driver and Fabric Manager may still be busy."""
-
 
 def observe(facts: FactsView) -> Fact:
-    booting = facts.readable("host.uptime_s", BOOT_SECONDS) < BOOT_SECONDS
-    return each(facts, "gpu.fabric", lambda fabric: _state(fabric, booting, _fabric.shared(facts)))
+    return each(facts, "gpu.fabric", lambda fabric: _state(fabric, _fabric.booting(facts), _fabric.shared(facts)))
 
 
 def _state(fabric: dict[str, str], booting: bool, shared: bool) -> str | Unread | Absent:
@@ -41,7 +37,7 @@ def _state(fabric: dict[str, str], booting: bool, shared: bool) -> str | Unread 
 
 
 CHECK = Check(
-    needs=("gpu.fabric", "host.uptime_s", _fabric.MODE),
+    needs=("gpu.fabric", _fabric.UPTIME, _fabric.MODE),
     observe=observe,
     accept=Equals("completed, success"),
     applies=(GPU,),

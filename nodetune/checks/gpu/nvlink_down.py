@@ -5,7 +5,8 @@ altogether. On boards whose links are all wired (SXM), every link must be up. On
 up as its peers; a card whose links are all down has no bridge. So must the GPUs of a virtual machine that has only a part
 of a board. The check ignores GPUs in MIG mode, because MIG may switch their links off.
 Healthy exception: Cards without a bridge and GPUs in MIG mode have no links up. In a virtual machine with a part of a
-board, each GPU has a part of its links. So it has on a host whose Fabric Manager gives GPUs to virtual machines.
+board, each GPU has a part of its links. So it has on a host whose Fabric Manager gives GPUs to virtual machines. Links train
+for some minutes after a boot.
 Does not gate: How many links should be up depends on the board, on bridges and on the hypervisor, and DCGM has called
 cards without a bridge faulty. A job on one GPU needs no link. The table of models is not on the nodes.
 Confirm manually: nvidia-smi nvlink -s
@@ -13,7 +14,8 @@ Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/health-validation/reference/checks/nvlink ;
 https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;
 https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html (virtual machines with four, two and one GPU) ;
-https://github.com/NVIDIA/NVSentinel/pull/1481 (cards without a bridge)
+https://github.com/NVIDIA/NVSentinel/pull/1481 (cards without a bridge) ;
+https://github.com/NVIDIA/NVSentinel/issues/1701 (214 of 288 healthy nodes, after a boot)
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ def observe(facts: FactsView) -> dict[str, str | Unread | Absent]:
         else:
             problem = _problem(state, max(peers[name], wired))
             found[name] = _fabric.GIVEN_AWAY if problem and _fabric.shared(facts) else problem
-    return found
+    return _fabric.settled(facts, found, good="")
 
 
 def _mode(facts: FactsView, name: str) -> Value | Absent | Unread | None:
@@ -77,7 +79,7 @@ def _problem(state: dict[str, list[int]], wanted: int) -> str:
 
 
 CHECK = Check(
-    needs=("gpu.nvlink_state", *MODELS, "gpu.mig_mode", "gpu.count", "host.virtual", _fabric.MODE),
+    needs=("gpu.nvlink_state", *MODELS, "gpu.mig_mode", "gpu.count", "host.virtual", _fabric.UPTIME, _fabric.MODE),
     observe=observe,
     accept=Empty("all links up"),
     applies=(GPU, When("gpu.count", AtLeast(2), "only one GPU: nothing to link to")),

@@ -9,13 +9,12 @@ Sources: https://github.com/kubernetes/node-problem-detector (kernel-monitor.jso
 https://docs.kernel.org/admin-guide/bug-hunting.html ; https://github.com/NVIDIA/open-gpu-kernel-modules/pull/647
 """
 
-from nodetune.api import Check, Empty, FactAbsentError, FactsView, manual
-from nodetune.checks.shared.kernel_events import UPTIME, of_boot
+from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.checks.shared.kernel_events import UPTIME, of_boot, require_read
 
 
 def observe(facts: FactsView) -> str:
-    if facts.readable("kernel_log.oopses") is None and facts["kernel_log.lockups"] is not None:
-        raise FactAbsentError("the log was read by an earlier version, which did not look for oopses")
+    require_read(facts, "kernel_log.oopses")
     return of_boot(facts, "kernel_log.oopses")
 
 

@@ -6,11 +6,17 @@ from collections.abc import Iterable, Mapping
 from math import inf
 from typing import Any
 
-from nodetune.api import FactsView
+from nodetune.api import FactAbsentError, FactsView
 
 UPTIME = "host.uptime_s"
 RECENT = 7 * 86400
 """Older events left nothing behind that this boot still shows: an audit would repeat them until the next reboot."""
+
+
+def require_read(facts: FactsView, name: str) -> None:
+    """Raise FactAbsentError if an earlier version read the log, which did not look for these events."""
+    if facts.readable(name) is None and facts["kernel_log.lockups"] is not None:
+        raise FactAbsentError("the log was read by an earlier version, which did not look for this")
 
 
 def recent(facts: FactsView, name: str) -> list[Mapping[str, Any]]:
