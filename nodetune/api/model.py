@@ -153,7 +153,8 @@ class Check:
     skip, pass or fail. `cause` adds to a finding what set the value, from the same `needs`. `ceiling` names a kernel
     parameter's fact that limits what the fix can reach: while `accept` rejects its value, no fix is planned. `part_of`
     names checks with the same cause, the closest to it first: the finding of the first that fails on the same device
-    also reports this one. `cost` is one of COSTS, where `costs` would be wrong. `name` is the short name of what it
+    also reports this one. `log` is how far back (s) a pass needs the kernel log, inf for the whole boot; 0: it reads none.
+    `cost` is one of COSTS, where `costs` would be wrong. `name` is the short name of what it
     judges, by default the target of its fix.
     """
 
@@ -165,6 +166,7 @@ class Check:
     cause: Cause | None = None
     ceiling: str = ""
     part_of: str | tuple[str, ...] = ""
+    log: float = 0.0
     cost: str = ""
     name: str = ""
     needs: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from nodetune.api import GPU, predicates
 from nodetune.api.derived import lookup, raw_needs
 from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError, value_of
 from nodetune.api.model import Absent, Check, Each, Fact, Finding, Fix, HostFacts, Unread, Value
-from nodetune.audit import boot_units
+from nodetune.audit import boot_units, log_gap
 from nodetune.facts.memo import FORMS, ResultCache, identities
 from nodetune.foundation import stats
 from nodetune.foundation import text as plain_text
@@ -32,7 +32,13 @@ NONE: Mapping[str, str] = {}
 
 def declared(check: Check) -> set[str]:
     """Return every fact name that judging the check may need."""
-    names = {*check.needs, *boot_units.needs(check), *predicates.refs(check.accept), *predicates.refs(check.set)}
+    names = {
+        *check.needs,
+        *boot_units.needs(check),
+        *log_gap.needs(check),
+        *predicates.refs(check.accept),
+        *predicates.refs(check.set),
+    }
     for when in check.applies:
         names |= {when.fact} | predicates.refs(when.accept)
     ceiling = (check.ceiling, f"persisted.{check.ceiling}") if check.ceiling else ()
@@ -100,7 +106,9 @@ class PreparedCheck:
             why_not = self._does_not_apply(view)
             if why_not:
                 return self._finding("skip", reason=why_not)
-            return self._judge_fact(view, self._observe(view))
+            found = self._judge_fact(view, self._observe(view))
+            gap = log_gap.reason(self.check, view) if found.status == "pass" else ""
+            return self._finding("unknown", reason=gap) if gap else found
         except FactAbsentError as absent:
             return self._absent(view, str(absent))
         except FactUnreadError as unread:

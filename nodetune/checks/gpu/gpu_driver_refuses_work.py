@@ -26,6 +26,7 @@ import re
 from nodetune.api import Check, Empty, FactsView, repair
 from nodetune.checks.shared.kernel_events import UPTIME
 from nodetune.checks.shared.xid_recovery import (
+    DAY,
     IS_LOST,
     NOT_SUPPORTED,
     STARTS_NOT,
@@ -80,6 +81,7 @@ def _not_taken(facts: FactsView) -> dict[str, str]:
 CHECK = Check(
     needs=("xid.reset_required", UPTIME, "gpu.recovery_action", "gpu.access", "gpu.bdf", "pci.gpus", "pci.devices"),
     observe=observe,
+    log=DAY,
     accept=Empty("no work refused since the last reset"),
     remedy=repair(
         "Drain the node, save the output of nvidia-bug-report.sh, and reset the GPU (nvidia-smi -r -i INDEX) or "

@@ -26,6 +26,7 @@ Xid 119, 175) ; https://github.com/scitix/sichek/pull/121
 from __future__ import annotations
 
 from functools import partial
+from math import inf
 
 from nodetune.api import Check, Empty, FactsView, repair
 from nodetune.checks.shared.xid_recovery import NEEDS, answering, nvlink_peers, require_gpu, slow_gsp, standing
@@ -45,6 +46,7 @@ def observe(facts: FactsView) -> dict[str, list[str]] | list[str]:
 CHECK = Check(
     needs=("xid.events", "xid.fallen_off_bus", "gpu.nvlink_remote", *NEEDS),
     observe=observe,
+    log=inf,
     accept=Empty("no such Xid since the last reset"),
     remedy=repair(
         "Drain the node and look the Xid up in NVIDIA's catalogue, which names the action for each generation: "

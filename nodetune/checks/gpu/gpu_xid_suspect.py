@@ -14,6 +14,7 @@ https://github.com/NVIDIA/open-gpu-kernel-modules (kernel_gsp.c: Xid 119; kernel
 from __future__ import annotations
 
 from functools import partial
+from math import inf
 
 from nodetune.api import Check, Empty, FactsView, manual
 from nodetune.checks.shared.kernel_events import UPTIME
@@ -36,6 +37,7 @@ def observe(facts: FactsView) -> dict[str, list[str]] | list[str]:
 CHECK = Check(
     needs=("xid.events", "xid.reset_required", UPTIME, *NEEDS),
     observe=observe,
+    log=inf,
     accept=Empty("no such Xid since the last reset"),
     remedy=manual(
         "Look the Xid up in NVIDIA's catalogue. For NVLink errors, compare nvidia-smi nvlink -e on both ends. If they "

@@ -9,6 +9,8 @@ https://github.com/NVIDIA/open-gpu-kernel-modules (nverror.h of driver 595: the 
 
 from __future__ import annotations
 
+from math import inf
+
 from nodetune.api import Check, Empty, FactsView, manual
 from nodetune.checks.shared.xid_recovery import NEEDS, require_gpu, standing
 from nodetune.checks.shared.xids import LAST_KNOWN, by_gpu
@@ -23,6 +25,7 @@ def observe(facts: FactsView) -> dict[str, list[str]] | list[str]:
 CHECK = Check(
     needs=("xid.events", *NEEDS),
     observe=observe,
+    log=inf,
     accept=Empty("only Xids that have a meaning here"),
     remedy=manual(
         "Look the Xid up in NVIDIA's catalogue, and update nodetune. Your site file can judge it until then (add, with "

@@ -12,6 +12,8 @@ Sources: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/inde
 
 from __future__ import annotations
 
+from math import inf
+
 from nodetune.api import Check, Empty, FactsView, repair
 from nodetune.checks.shared.xid_recovery import require_gpu
 
@@ -28,6 +30,7 @@ def observe(facts: FactsView) -> dict[str, str] | list[str]:
 CHECK = Check(
     needs=("xid.nvswitch", "pci.gpus"),
     observe=observe,
+    log=inf,
     accept=Empty("no fatal SXid since the driver was loaded"),
     remedy=repair(
         "Drain the node, stop Fabric Manager, reset all GPUs and switches (nvidia-smi -r) and start it again, or "

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.shared.kernel_events import UPTIME, recent, times
+from nodetune.checks.shared.kernel_events import RECENT, UPTIME, recent, times
 
 UNNAMED = "CPU not named"
 
@@ -40,6 +40,7 @@ def _text(seconds: int | None) -> str:
 CHECK = Check(
     needs=("kernel_log.lockups", "kernel_log.rcu_stalls", UPTIME),
     observe=observe,
+    log=RECENT,
     accept=Empty("no lockup"),
     remedy=manual(
         "Read the call trace in the log: mlx5 names a network card, nv or uvm the NVIDIA driver. If no driver is in it, read "

@@ -9,6 +9,8 @@ Sources: https://github.com/kubernetes/node-problem-detector (kernel-monitor.jso
 https://docs.kernel.org/admin-guide/bug-hunting.html ; https://github.com/NVIDIA/open-gpu-kernel-modules/pull/647
 """
 
+from math import inf
+
 from nodetune.api import Check, Empty, FactsView, manual
 from nodetune.checks.shared.kernel_events import UPTIME, of_boot, require_read
 
@@ -21,6 +23,7 @@ def observe(facts: FactsView) -> str:
 CHECK = Check(
     needs=("kernel_log.oopses", "kernel_log.lockups", UPTIME),
     observe=observe,
+    log=inf,
     accept=Empty("no oops"),
     remedy=manual(
         "Read the call trace in the log: it names the driver, if one is to blame. Reboot the node when its jobs have ended. If "

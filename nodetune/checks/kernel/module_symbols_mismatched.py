@@ -11,6 +11,8 @@ https://github.com/torvalds/linux (kernel/module/version.c)
 
 from __future__ import annotations
 
+from math import inf
+
 from nodetune.api import Check, Empty, FactsView, manual
 from nodetune.checks.shared.kernel_events import UPTIME, ago, require_read
 
@@ -30,6 +32,7 @@ def observe(facts: FactsView) -> dict[str, str] | str:
 CHECK = Check(
     needs=(EVENTS, "kernel_log.lockups", "modules.loaded", UPTIME),
     observe=observe,
+    log=inf,
     accept=Empty("no module refused"),
     remedy=manual(
         "Build the module again against the drivers that are installed (dkms autoinstall; in a container, a driver image that "

@@ -10,7 +10,7 @@ https://github.com/kubernetes/node-problem-detector (kernel-monitor.json, TaskHu
 """
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.shared.kernel_events import UPTIME, recent, times
+from nodetune.checks.shared.kernel_events import RECENT, UPTIME, recent, times
 
 
 def observe(facts: FactsView) -> str:
@@ -21,6 +21,7 @@ def observe(facts: FactsView) -> str:
 CHECK = Check(
     needs=("kernel_log.hung_tasks", UPTIME),
     observe=observe,
+    log=RECENT,
     accept=Empty("no hung process"),
     remedy=manual(
         "Read the call trace in the log: nfs_ or rpc_ names a file server, nvme_ or blk_ a disk, nv or uvm the NVIDIA "

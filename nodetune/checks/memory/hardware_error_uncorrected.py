@@ -10,6 +10,8 @@ Sources: https://docs.kernel.org/admin-guide/RAS/main.html ; https://docs.kernel
 https://www.kernel.org/doc/html/v6.12/arch/x86/x86_64/boot-options.html (mce=bootlog: "some BIOS leave bogus ones")
 """
 
+from math import inf
+
 from nodetune.api import Check, Empty, FactsView, repair
 from nodetune.checks.shared.kernel_events import UPTIME, ago
 
@@ -33,6 +35,7 @@ def observe(facts: FactsView) -> str:
 CHECK = Check(
     needs=("kernel_log.machine_checks", UPTIME),
     observe=observe,
+    log=inf,
     accept=Empty("no uncorrected hardware error"),
     remedy=repair(
         "Drain the node. Find the part: ras-mc-ctl --errors (rasdaemon), ipmitool sel elist. Have the named module or "

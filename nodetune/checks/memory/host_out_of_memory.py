@@ -10,7 +10,7 @@ https://github.com/kubernetes/node-problem-detector (kernel-monitor.json, OOMKil
 """
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.shared.kernel_events import UPTIME, recent, times
+from nodetune.checks.shared.kernel_events import RECENT, UPTIME, recent, times
 
 OF_THE_HOST = (None, "NONE")
 """Older kernels do not report why memory ran out."""
@@ -24,6 +24,7 @@ def observe(facts: FactsView) -> str:
 CHECK = Check(
     needs=("kernel_log.oom_kills", UPTIME),
     observe=observe,
+    log=RECENT,
     accept=Empty("no process ended for lack of memory"),
     remedy=manual(
         "Check that the services of the node still run (systemctl --failed). Limit what jobs may take (Slurm: "

@@ -29,6 +29,7 @@ def observe(facts: FactsView) -> dict[str, str] | str:
 CHECK = Check(
     needs=("kernel_log.nics", "gpu.names", UPTIME),
     observe=observe,
+    log=RECENT,
     accept=Empty("no such message"),
     remedy=manual(
         "Measure the link (nodetune verify). If it is slow or the messages repeat, update driver and firmware, and compare the "

@@ -15,6 +15,7 @@ drivers/infiniband/hw/efa/efa_com.c)
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 from nodetune.api import Check, Empty, FactsView, manual
@@ -40,6 +41,7 @@ def _removed_function(event: Mapping[str, Any], on_bus: Mapping[str, Any] | None
 CHECK = Check(
     needs=("kernel_log.nics", "pci.devices", UPTIME),
     observe=observe,
+    log=inf,
     accept=Empty("no failed card"),
     remedy=manual(
         "Drain the node. mlx5: devlink health show pci/ADDRESS, then devlink dev reload pci/ADDRESS action fw_activate, or "

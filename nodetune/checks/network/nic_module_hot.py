@@ -21,6 +21,7 @@ def observe(facts: FactsView) -> dict[str, str] | str:
 CHECK = Check(
     needs=("kernel_log.nics", UPTIME),
     observe=observe,
+    log=RECENT,
     accept=Empty("no message about heat"),
     remedy=manual(
         "Compare the temperatures of all modules and the fan speeds with those of a good node. Clean filters, replace fans, "

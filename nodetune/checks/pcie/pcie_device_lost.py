@@ -15,6 +15,7 @@ https://github.com/NVIDIA/NVSentinel/issues/1334
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 from nodetune.api import Check, Empty, FactsView, manual
@@ -54,6 +55,7 @@ def _named(below: Mapping[str, str]) -> str:
 CHECK = Check(
     needs=("kernel_log.pcie_ports", UPTIME),
     observe=observe,
+    log=inf,
     accept=Empty("no device cut off or lost"),
     remedy=manual(
         "Drain the node, and find what was below the port: lspci -t on an identical machine. Power the host off and on. If it "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from math import inf
 from typing import Any
 
 from nodetune.api import Check, FactsView
@@ -12,7 +13,7 @@ from nodetune.checks.shared.xid_recovery import NEEDS, require_gpu, standing
 
 def source(number: int) -> dict[str, Any]:
     """Return what the check of an Xid judges: how often each GPU logged it since its last reset."""
-    return {"needs": ("xid.events", *NEEDS), "observe": partial(_counts, number)}
+    return {"needs": ("xid.events", *NEEDS), "observe": partial(_counts, number), "log": inf}
 
 
 def number_of(check: Check) -> int | None:

@@ -12,6 +12,7 @@ https://github.com/torvalds/linux/blob/master/fs/xfs/xfs_fsops.c (xfs_do_force_s
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from nodetune.api import Check, Empty, FactsView, repair
@@ -52,6 +53,7 @@ class _Mounted:
 CHECK = Check(
     needs=("kernel_log.xfs_shutdowns", "mounts.points", UPTIME),
     observe=observe,
+    log=inf,
     accept=Empty("no shutdown"),
     remedy=repair(
         "Drain the node, and read dmesg and the disk's health (smartctl -a, nvme smart-log). Unmount the file system, mount "

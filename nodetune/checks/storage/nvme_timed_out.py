@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.shared.kernel_events import UPTIME, recent, times
+from nodetune.checks.shared.kernel_events import RECENT, UPTIME, recent, times
 
 
 def observe(facts: FactsView) -> dict[str, str] | str:
@@ -27,6 +27,7 @@ def observe(facts: FactsView) -> dict[str, str] | str:
 CHECK = Check(
     needs=("kernel_log.nvme", UPTIME),
     observe=observe,
+    log=RECENT,
     accept=Empty("no timeout"),
     remedy=manual(
         "Compare the drive's firmware with the vendor's newest (nvme list), and read its health (nvme smart-log, nvme "

@@ -23,6 +23,7 @@ MODULES = (
     "audit/boot_units",
     "audit/devices",
     "audit/evaluate",
+    "audit/log_gap",
     "foundation/__init__",
     "facts/__init__",
     "facts/memo",

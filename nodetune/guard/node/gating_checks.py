@@ -24,8 +24,8 @@ Failed = Mapping[str, tuple[str, str]]
 
 
 def entry(check: Check) -> dict[str, Any]:
-    """Return a check as data, without its persisted fact: the running state gates."""
-    running = replace(check, set=None, ceiling="", remedy=replace(check.remedy, persisted=None))
+    """Return a check as data, without its persisted fact: the running state gates, and what the log has lost holds no job."""
+    running = replace(check, set=None, ceiling="", log=0.0, remedy=replace(check.remedy, persisted=None))
     facts = sorted(evaluate.raw(evaluate.declared(running)))
     return {
         "id": check.id,
