@@ -224,6 +224,16 @@ def _is(prefix):
     return lambda one: str(one.get("class", "")).startswith(prefix)
 
 
+def _capped(facts):
+    """Halve the enforced limits, but those of GPUs that share power with their CPU."""
+    limits, names = facts.get("gpu.enforced_power_limit"), facts.get("gpu.names")
+    known = isinstance(limits, Each) and all(isinstance(one, Value) for one in limits.of.values())
+    if not known or not isinstance(names, Each) or "GB200" in str(names):
+        return False
+    facts["gpu.enforced_power_limit"] = Each({gpu: Value(one.value // 2) for gpu, one in limits.of.items()})
+    return True
+
+
 def _hot(facts):
     limits = facts.get("gpu.power_management_limit")
     gpus = [each for each, one in limits.of.items() if isinstance(one, Value)] if isinstance(limits, Each) else []
@@ -238,6 +248,7 @@ PLANTS = {
     "fleet-driver-differs": _value("gpu.driver_version", "570.86.15"),
     "fleet-driver-modules-differ": _value("kernel.nvidia_flavour", "proprietary"),
     "fleet-cuda-differs": _value("gpu.cuda_driver_version", "12.8"),
+    "fleet-gpu-power-capped": _capped,
     "fleet-vbios-differs": _device("gpu.vbios_version", lambda _: "96.00.99.00.01"),
     "fleet-inforom-differs": _device("gpu.inforom_image_version", lambda _: "G520.0200.00.01"),
     "fleet-fabric-manager-differs": _value("services.fabricmanager_version", "570.86.15"),

@@ -104,7 +104,7 @@ def server(facts: FactsView) -> bool:
 
 @needs("gpu.count", "gpu.names", "gpu.nvlink_state", "pci.gpus")
 def gpus_over_pcie(facts: FactsView) -> bool:
-    """Return whether GPUs reach each other over PCIe: there are several, and one is not known to have NVLinks up."""
+    """Return whether GPUs reach each other over PCIe: there are several, and for one nothing shows NVLinks that are up."""
     gpus: int = facts.readable("gpu.count") or len(facts.readable("gpu.names") or facts.readable("pci.gpus", ()))
     linked = sum(bool(links["active"]) for links in facts.readable("gpu.nvlink_state", {}).values())
     return linked < gpus > 1

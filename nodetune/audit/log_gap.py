@@ -1,4 +1,4 @@
-"""Say where the kernel log has lost a part that a verdict needs: what nobody can see is no pass."""
+"""Say where the kernel log has lost a part that a verdict needs. What nobody can see does not pass."""
 
 from __future__ import annotations
 

@@ -71,11 +71,12 @@ def host_under_load(facts: FactsView) -> dict[str, float]:
 
 
 @needs("gpu.enforced_power_limit", "gpu.power_management_limit", "gpu.power_management_default_limit", "gpu.names")
-def only_gpu_watts(facts: FactsView) -> dict[str, float]:
-    """Return the enforced power limit (W) of the only GPU of a host, unless a lower one is set or it shares power with its CPU."""
+def enforced_watts(facts: FactsView) -> dict[str, float]:
+    """Return the highest enforced power limit of the GPUs (W), unless a lower one is set or they share power with the CPU."""
     limits, wanted, defaults = (facts.readable(f"gpu.{name}", {}) for name in POWER_LIMITS)
-    alone = limits if len(limits) == 1 and not GRACE.search("".join(facts["gpu.names"].values())) else {}
-    return {gpu: limit / 1000 for gpu, limit in alone.items() if wanted.get(gpu, limit) >= defaults.get(gpu, limit)}
+    lowered = any(limit < defaults.get(gpu, limit) for gpu, limit in wanted.items())
+    own = limits and not lowered and not GRACE.search("".join(facts["gpu.names"].values()))
+    return {"": max(limits.values()) / 1000} if own else {}
 
 
 def _days(facts: FactsView) -> float:

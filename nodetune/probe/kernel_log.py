@@ -159,13 +159,13 @@ def oopses(found):
 
 
 def symbol_mismatches(found):
-    """Return each kernel module that was not loaded, with the last symbol for which it was built against another version."""
+    """Return kernel module → when it was not loaded, and the last symbol for which it was built against another version."""
     told = {}
     for seconds, text in found:
         mismatch = MISMATCH.match(text)
         if mismatch:
-            told[mismatch.group(1)] = {"time": seconds, "module": mismatch.group(1), "symbol": mismatch.group(2)}
-    return list(told.values())
+            told[mismatch.group(1)] = {"time": seconds, "symbol": mismatch.group(2)}
+    return told
 
 
 def machine_checks(found):

@@ -23,7 +23,7 @@ WITHOUT_XID = re.compile(
 )
 """Lines without an Xid: dead GPU firmware, a driver that refuses work before a reset, a GPU that does not start, hangs or is lost.
 
-A heartbeat of the firmware that stopped is none: it stays 0 on GPUs that work.
+Lines about the heartbeat of the firmware do not count: it stays 0 on GPUs that work.
 """
 NOT_TAKEN = re.compile(
     r"NVRM: [^\[,]*?(?P<invalid>BAR\d is \d+M @ 0x\w+ \(PCI:)" + BDF + "|"

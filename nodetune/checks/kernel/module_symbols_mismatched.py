@@ -23,9 +23,9 @@ def observe(facts: FactsView) -> dict[str, str] | str:
     require_read(facts, EVENTS)
     uptime, loaded = facts.readable(UPTIME), facts.readable("modules.loaded", ())
     return {
-        each["module"]: f"{each['symbol']} has another version, {ago(uptime and max(0.0, uptime - each['time']))}"
-        for each in facts[EVENTS]
-        if each["module"] not in loaded
+        module: f"{each['symbol']} has another version, {ago(uptime and max(0.0, uptime - each['time']))}"
+        for module, each in facts[EVENTS].items()
+        if module not in loaded
     } or ""
 
 

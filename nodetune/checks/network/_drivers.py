@@ -1,4 +1,4 @@
-"""Find the network cards without a driver, and why, as far as the kernel log tells."""
+"""Find the network cards without a driver, and why, as far as the kernel log shows it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ AMAZON = "1d0f"
 """efa-without-driver judges its adapters."""
 
 
-def without_driver(facts: FactsView, with_siblings: bool) -> dict[str, str] | Absent:
-    """Return card → what it lacks, empty if it has a driver: of cards whose like have one, or of all others.
+def without_driver(facts: FactsView, with_peers: bool) -> dict[str, str] | Absent:
+    """Return card → what it lacks, empty if it has a driver: of cards whose peers have one, or of all others.
 
-    Without a list of devices, the log alone tells.
+    Without a list of devices, only the log shows it.
     """
     refused = by_device(of_devices(facts, "kernel_log.nics"), "refused") if facts.readable("kernel_log.nics") else {}
     if facts.readable("pci.devices") is None and refused:
-        return {} if with_siblings else refused
+        return {} if with_peers else refused
     devices: Devices = facts["pci.devices"]
     if not any(each["driver"] for each in devices.values()):
-        return Absent("it is not known which devices have a driver")
+        return Absent("these facts name no driver of any device")
     cards = {
         bdf: each
         for bdf, each in devices.items()
@@ -34,10 +34,10 @@ def without_driver(facts: FactsView, with_siblings: bool) -> dict[str, str] | Ab
     used = {(each["vendor"], each["device"]): each["driver"] for each in cards.values() if _in_use(each)}
     found = {}
     for bdf, each in cards.items():
-        siblings = used.get((each["vendor"], each["device"]), "")
-        if each["driver"] or bool(siblings) == with_siblings:
-            its_like = f", others of its model have {siblings}" * bool(siblings)
-            found[bdf] = "" if each["driver"] else f"{refused.get(bdf, 'no driver')}{its_like}"
+        peers = used.get((each["vendor"], each["device"]), "")
+        if each["driver"] or bool(peers) == with_peers:
+            of_peers = f", others of its model have {peers}" * bool(peers)
+            found[bdf] = "" if each["driver"] else f"{refused.get(bdf, 'no driver')}{of_peers}"
     return found
 
 

@@ -30,7 +30,7 @@ def observe(facts: FactsView) -> dict[str, str] | str:
 
 
 def _removed_function(event: Mapping[str, Any], on_bus: Mapping[str, Any] | None) -> bool:
-    """Return whether a virtual function only logs its own removal; without a list of devices, its address tells it."""
+    """Return whether a virtual function only logs its own removal; without a list of devices, its address shows that it is one."""
     if not event["text"].startswith("Fatal error 3 "):
         return False
     if on_bus is None:

@@ -17,16 +17,16 @@ from nodetune.checks.network._drivers import NEEDS, without_driver
 
 
 def observe(facts: FactsView) -> dict[str, str] | Absent:
-    return without_driver(facts, with_siblings=True)
+    return without_driver(facts, with_peers=True)
 
 
 CHECK = Check(
     needs=NEEDS,
     observe=observe,
-    accept=Empty("the driver of its siblings"),
+    accept=Empty("the driver of its peers"),
     remedy=manual(
         "Bind the driver again: echo BDF > /sys/bus/pci/drivers/DRIVER/bind. If it refuses (dmesg says why), power the host off "
-        "and on, compare the card's firmware with that of its siblings, then reseat or replace the card."
+        "and on, compare the card's firmware with that of its peers, then reseat or replace the card."
     ),
     severity="high",
     part_of=("nic-failed", "pci-device-not-answering"),

@@ -1,7 +1,7 @@
 """A network card has no driver.
 
 Why it matters: Its driver gave up, is not installed or is kept from loading. The card carries nothing, and tools that list
-links do not show that one is missing. Cards that jobs need and whose like work are reported by nic-left-by-driver.
+links do not show that one is missing. Cards that jobs need and whose peers work are reported by nic-left-by-driver.
 Confirm manually: lspci -nnk | grep -A3 -E '0200|0207'; journalctl -k -b | grep -E 'probe|qed'
 Side effects of the fix: None: it only reports.
 Sources: https://github.com/siderolabs/extensions/issues/1040 (QLogic) ;
@@ -16,7 +16,7 @@ from nodetune.checks.network._drivers import NEEDS, without_driver
 
 
 def observe(facts: FactsView) -> dict[str, str] | Absent:
-    return without_driver(facts, with_siblings=False)
+    return without_driver(facts, with_peers=False)
 
 
 CHECK = Check(
@@ -24,9 +24,9 @@ CHECK = Check(
     observe=observe,
     accept=Empty("a driver"),
     remedy=manual(
-        "Read what the driver logged (dmesg). Without a message, find its module: modprobe -R pci:..., from the device's file "
-        "modalias in /sys. No memory region: give the card address space (switch off devices that nobody needs in the "
-        "firmware setup). Other errors: update driver and firmware."
+        "Read what the driver logged (dmesg). Without a message, its module is not installed, or it is kept from loading. No "
+        "memory region: give the card address space (switch off devices that nobody needs in the firmware setup). Other "
+        "errors: update driver and firmware."
     ),
     severity="low",
     name="network driver",

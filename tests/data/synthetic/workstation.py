@@ -1,4 +1,4 @@
-"""A desktop under a desk: four RTX 4090, Threadripper PRO, no cluster, nobody tuned it. The GPUs idle, one drives a screen."""
+"""A desktop with four RTX 4090, which make it a server: Threadripper PRO, no cluster, nobody tuned it. The GPUs idle, one drives a screen."""
 
 from types import SimpleNamespace
 

@@ -288,11 +288,11 @@ def powered(enforced, wanted=350, default=350, gpus=1, model="NVIDIA L40S"):
     [
         (powered(200), "fail"),
         (powered(200, wanted=200), "skip"),  # fleet-gpu-settings-differ
-        (powered(200, gpus=2), "skip"),  # gpu-power-limit-capped, or all alike
+        (powered(200, gpus=2), "fail"),
         (powered(349), "pass"),
     ],
 )
-def test_the_only_gpu_of_a_host_is_compared_with_those_of_others(odd, status):
+def test_the_power_of_a_host_is_compared_with_that_of_others(odd, status):
     told = found(
         [*(host(f"n{each}", **powered(350)) for each in range(4)), host("odd", **odd)], "fleet-gpu-power-capped"
     )

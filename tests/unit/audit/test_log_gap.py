@@ -25,7 +25,7 @@ def judged(check, events, begins, uptime=30 * DAY, **more):
 
 def empty(check):
     """Facts of a log that holds nothing of what the check looks for."""
-    by_device = ("kernel_log.nics", "kernel_log.pcie_ports")
+    by_device = ("kernel_log.nics", "kernel_log.pcie_ports", "kernel_log.symbol_mismatches")
     logged = [name for name in check.needs if name.startswith(("kernel_log.", "xid."))]
     return {name: {"value": {} if name in by_device else []} for name in logged}
 

@@ -283,24 +283,24 @@ PORT = {"state": "ACTIVE", "link_layer": "InfiniBand", "virtual_function": False
         {"rdma__ports": {"value": {"mlx5_0/1": PORT}}},
     ],
 )
-def test_a_server_with_cards_for_desks_is_no_workstation(sign):
+def test_a_server_with_rtx_cards_is_no_workstation(sign):
     assert "workstation" not in profile.matching(cards(2, **sign))[0]
 
 
-def test_four_cards_for_desks_make_a_server():
+def test_four_rtx_cards_make_a_server():
     assert "workstation" in profile.matching(cards(3))[0]
     assert "workstation" not in profile.matching(cards(4))[0]
 
 
-def test_what_a_desk_has_does_not_make_it_a_server():
-    desk = {
+def test_what_a_workstation_has_does_not_make_it_a_server():
+    seen = {
         "slurm__present": {"value": False},
         "kubernetes__present": {"value": False},
         "bmc__present": {"value": False},
         "bmc__faults": {"absent": "no BMC interface (/dev/ipmi0)"},
         "rdma__ports": {"value": {"mlx5_0/1": {**PORT, "virtual_function": True}}},
     }
-    assert "workstation" in profile.matching(cards(1, **desk))[0]
+    assert "workstation" in profile.matching(cards(1, **seen))[0]
 
 
 LINKS, NONE = {"value": {"active": [0, 1], "inactive": []}}, {"absent": "not supported"}
@@ -315,7 +315,7 @@ LINKS, NONE = {"value": {"active": [0, 1], "inactive": []}}, {"absent": "not sup
         ({"GPU0": LINKS, "GPU1": LINKS, "GPU2": NONE}, "high"),
     ],
 )
-def test_an_iommu_that_translates_copies_between_the_gpus_of_a_desk_is_as_severe_as_on_a_server(links, severity):
+def test_an_iommu_that_translates_copies_between_the_gpus_of_a_workstation_is_as_severe_as_on_a_server(links, severity):
     seen = cards(len(links), gpu__nvlink_state={"each": links})
     resolved = profile.resolve(profile.matching(seen)[0])
     assert next(each for each in resolved.checks if each.id == "iommu-translates-dma").severity == severity

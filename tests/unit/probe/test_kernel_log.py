@@ -20,9 +20,9 @@ def test_a_module_that_was_built_against_another_version_is_told_with_the_symbol
     refused = "nvidia_peermem: disagrees about version of symbol ib_register_peer_memory_client"
     again = "nvidia_peermem: disagrees about version of symbol ib_unregister_peer_memory_client"
     program = "python[7]: segfault at 0 in x: disagrees about version of symbol y"
-    assert logged(refused, again, program)["kernel_log.symbol_mismatches"] == [
-        {"time": 1.0, "module": "nvidia_peermem", "symbol": "ib_unregister_peer_memory_client"}
-    ]
+    assert logged(refused, again, program)["kernel_log.symbol_mismatches"] == {
+        "nvidia_peermem": {"time": 1.0, "symbol": "ib_unregister_peer_memory_client"}
+    }
 
 
 def test_a_healthy_log_has_no_faults(logged):
