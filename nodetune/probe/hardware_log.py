@@ -34,6 +34,12 @@ NICS = [
             DRIVERS + r"(?: (?P<device>" + BDF + r"))?: ",
             r"(?P<text>probe (?:of (?P<name>" + BDF + r")|with driver \S+) failed with error -\d+)",
         ),
+        ("refused", DRIVERS + r" (?P<device>" + BDF + r"): ", r"(?P<text>error -E\w+: [^\[]{1,100})"),
+        (
+            "refused",
+            MLX5,
+            r"(?P<text>mlx5_(?:load|init)_one failed with error code -\d+|Firmware over \d+ MS in (?:pre-)?initializing state)",
+        ),
         (
             "refused",
             r"\[(?P<name>qed)_\w+:\d+(?:\([^)]*\))?\]",
@@ -50,7 +56,7 @@ NICS = [
 ]
 """Messages of mlx5_core (health.c, cmd.c, events.c, en_main.c), efa (efa_com.c), qed (qed_dev.c), and of the kernel for any driver."""
 
-WORDS = ("NETDEV WATCHDOG: ", " failed with error -")
+WORDS = ("NETDEV WATCHDOG: ", " failed with error -", ": error -E")
 
 LOCKUP = re.compile(
     r"(?:(?:NMI )?watchdog: (?:CPU\d+: )?)?"

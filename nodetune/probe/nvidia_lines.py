@@ -19,7 +19,7 @@ WITHOUT_XID = re.compile(
     r"NV_ERR_RESET_REQUIRED|Rate limiting GSP RPC error prints for GPU at PCI:" + BDF + "|"
     r"GSP core unresponsive|GSP-RM unresponsive|Max GSP-RM boot attempts exceeded|"
     r"GPU marked for reset|RmInitAdapter failed|GPU is probably locked|"
-    r"Memory Subsystem Error detected|NV_ERR_GPU_IS_LOST|failed with status 0x0000000f|uvm encountered global fatal error)"
+    r"Memory Subsystem Error detected|NV_ERR_GPU_IS_LOST|failed with status 0x0000000f|status=0x0000000f|uvm encountered global fatal error)"
 )
 """Lines without an Xid: dead GPU firmware, a driver that refuses work before a reset, a GPU that does not start, hangs or is lost.
 

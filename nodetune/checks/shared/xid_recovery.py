@@ -27,7 +27,7 @@ LOST, CONTAINED, UNCONTAINED = 79, 94, 95
 MEMORY_ERRORS = (48, 171, 172)
 FATAL_TIMEOUTS = 3
 STARTS_NOT = "RmInitAdapter failed"
-IS_LOST = "NV_ERR_GPU_IS_LOST|failed with status 0x0000000f"
+IS_LOST = "NV_ERR_GPU_IS_LOST|status[ =]0x0000000f"
 NOT_SUPPORTED = "not supported by (?:open|the)"
 UNNAMED = "GPU not named"
 DAY = 86400

@@ -19,6 +19,12 @@ NIC_LINES = {
     "mlx5_core 0000:03:00.0: probe with driver mlx5_core failed with error -110": ("0000:03:00.0", "refused"),
     "ixgbe 0000:81:00.1: probe with driver ixgbe failed with error -5": ("0000:81:00.1", "refused"),
     "igb: probe of 0001:02:00.0 failed with error -5": ("0001:02:00.0", "refused"),
+    "mlx5_core 0000:03:00.0: mlx5_load_one failed with error code -22": ("0000:03:00.0", "refused"),
+    "mlx5_core 0000:3b:00.0: mlx5_function_enable:1217:(pid 7): Firmware over 120000 MS in pre-initializing state, aborting": (
+        "0000:3b:00.0",
+        "refused",
+    ),
+    "r8169 0000:06:00.0: error -ENODEV: unknown chip XID 688, contact r8169 maintainers": ("0000:06:00.0", "refused"),
     "[qed_probe:506()]init pci failed": ("qed", "refused"),
     "[qed_init_pci:290()]No memory region found in bar #0": ("qed", "refused"),
     "mlx5_core 0000:d2:00.0: poll_health:825: device's health compromised - reached miss count.": (
@@ -66,7 +72,7 @@ HARMLESS = (
     "mlx5_core 0000:03:00.0: print_health_info:458:(pid 0): synd 0x1: firmware internal error",
     "ena 0000:00:05.0 eth0: Admin queue is closed",
     "nvidia: probe of 0000:3b:00.0 failed with error -1",
-    "mlx5_core 0000:03:00.0: mlx5_load_one failed with error code -22",
+    "mlx5_core 0000:03:00.0: handle_hca_cap failed",
     "INFO: task igb: probe of 0001:02:00.0 failed with error -5:7 blocked for more than 120 seconds.",
     "infiniband mlx5_0: Wait for completion (polling) timeout",
     "INFO: task mlx5_core 0000:03:00.0: TX timeout detected:7 blocked for more than 120 seconds.",
