@@ -183,7 +183,7 @@ def count(number: int, word: str) -> str:
 
 def sound_time(at: Any) -> int:
     """Return a Unix time in whole seconds; 0 for what no clock says: no number, before 1970 or after 2242."""
-    return int(at) if isinstance(at, int | float) and not isinstance(at, bool) and 0 < at < 1 << 33 else 0
+    return int(at) if isinstance(at, (int, float)) and not isinstance(at, bool) and 0 < at < 1 << 33 else 0
 
 
 def day(at: float) -> str:

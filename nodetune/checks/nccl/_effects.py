@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Union
 
 from nodetune.checks.shared.nccl_reading import is_at, lists, number
 from nodetune.checks.shared.nccl_settings import Problems, Setting, effective, problems, subject
 from nodetune.checks.shared.nccl_table import About, release, since, table, variables
 
-Path = bool | str
+Path = Union[bool, str]
 """Whether the host has a path; where its facts do not show it, a text that says with what it would."""
 
 # -- debugging that is left on -----------------------------------------------------------------------------------------

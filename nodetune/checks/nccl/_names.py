@@ -54,7 +54,7 @@ def misspells(name: str, known: str) -> bool:
     words, others = name.split("_"), known.split("_")
     if sorted(words) == sorted(others) or "".join(words) == "".join(others):
         return True
-    odd = [pair for pair in zip(words, others, strict=False) if pair[0] != pair[1]]
+    odd = [pair for pair in zip(words, others) if pair[0] != pair[1]]
     if len(words) != len(others) or len(odd) != 1:
         return False
     (one, other), slips = odd[0], 2 if min(map(len, odd[0])) > 4 else 1

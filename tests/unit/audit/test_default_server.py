@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from nodetune.report.text.finding_groups import grouped
 
 from nodetune.api.model import Absent, HostFacts, HostResult, Value
 from nodetune.audit import summary
@@ -45,7 +44,7 @@ def test_a_default_server_has_at_most_ten_findings_to_act_on(result):
 
 
 def test_what_costs_most_on_a_default_server_comes_first(result):
-    first = [group.check for group in grouped([result])][:5]
+    first = [each.check for each in sorted(result.causes(), key=lambda each: each.rank)][:5]
     assert sorted(first) == [
         "acs-redirects-peer-traffic",
         "governor-not-performance",

@@ -276,7 +276,7 @@ def test_facts_of_an_unexpected_shape_give_no_verdict(shape):
         puzzled = [each for each in found if any(words in each.reason for words in odd)]
         assert len(puzzled) > 50
         assert {(each.status, each.fix, "\n" in each.reason) for each in puzzled} == {("unknown", None, False)}
-        assert len([each for each in found if each.status == "pass"]) <= 20
+        assert len([each for each in found if each.status == "pass"]) <= 24
 
 
 @pytest.mark.parametrize("problem", [TypeError, ValueError, KeyError, AttributeError, ZeroDivisionError, MemoryError])

@@ -68,7 +68,7 @@ def test_a_file_whose_settings_line_is_gone_counts_as_empty(text):
 
 def test_a_group_builds_on_earlier_groups_of_its_plan():
     logind = remedies.systemd_dropin("logind.conf", "Login", "RemoveIPC")
-    later = remedies.systemd_dropin("logind.conf", "Login", "KillUserProcesses", "reboot")
+    later = replace(remedies.systemd_dropin("logind.conf", "Login", "KillUserProcesses"), disruption="reboot")
     groups, _ = host_changes.build([step(later, "no", check="b"), step(logind, "no")], host())
     assert [group.name for group in groups] == ["systemd_dropin", "systemd_dropin, reboot"]
     assert lines(groups[1].changes[0]["content"]) == ["[Login]", "KillUserProcesses=no", "RemoveIPC=no"]

@@ -22,7 +22,8 @@ ALLOWED = {
     "what is read, kept or shown at most": """
         audit/fleet/messages MAX_VALUES MAX_LENGTH; audit/fleet/observations MAX_LENGTH
         history/history BATCH; history/episodes MAX_SHOWN; history/structure FORMS MAX_PLACES PLANS PRINT; history/reader MAX_DAYS
-        history/thinning DAYS LARGEST; history/connection SOME; history/writer MAX_KNOWN; history/snapshot MAX_KINDS
+        history/thinning DAYS LARGEST; history/connection SOME HEAD; history/judging MAX_DAYS; history/sound MAX_BITS; history/repair MAX_NAMES
+        history/writer MAX_KNOWN; history/snapshot MAX_KINDS
         history/packing LEVEL WINDOW_BITS MEMORY; history/timeline WIDTH THOUSANDTHS
         jobs/late_ranks/inspector MAX_FILES MAX_CALLS MAX_LINE_BYTES HIGHEST; jobs/late_ranks/labels MAX_RANKS
         jobs/late_ranks/lateness MAX_CALLS MAX_KINDS; jobs/late_ranks/ras_response MAX_RANKS BIGGEST
@@ -31,7 +32,7 @@ ALLOWED = {
         verify/find_slow/culprits MAX_MORE; verify/find_slow/labels SUREST MAX_ENDS; verify/find_slow/run MAX_CAUSES
     """,
     "times, and words of a protocol": """
-        history/connection WAIT_SECONDS LOCK; history/points DAY; history/episodes HOUR; jobs/late_ranks/request PORT; jobs/late_ranks/ras_response STARTING
+        history/connection WAIT_SECONDS LOCK; history/postgres ANSWER_SECONDS IDLE_SECONDS; history/points DAY; history/episodes HOUR; jobs/late_ranks/request PORT; jobs/late_ranks/ras_response STARTING
         jobs/late_ranks/ras_client PROTOCOL COLLECT CONNECT GREETING STEP MAX_SECONDS ATTEMPTS LINE MAX_BYTES
         verify/before_after QUICK_SECONDS; verify/find_slow/host_rounds NEAR_DEADLINE; verify/remote ENDING_SECONDS
         verify/slurm STARTING_SECONDS; verify/suites MIN_LOAD_SECONDS MAX_LOAD_SECONDS LOAD_GRACE
@@ -43,7 +44,7 @@ ALLOWED = {
         verify/retest OTHER_PARTNERS MAX_RETESTED; verify/suites ROUNDS
     """,
     "a name or a mark in place of a number": """
-        history/conclusions FLEET; history/judging LOOKED; jobs/late_ranks/model FIRST; jobs/late_ranks/ras_response ERRORS
+        history/conclusions FLEET; history/repair USUAL; history/judging LOOKED; jobs/late_ranks/model FIRST; jobs/late_ranks/ras_response ERRORS
         statistics/likelihood BAD; statistics/paired BEFORE AFTER
     """,
     "mathematics": "statistics/likelihood QUARTILE; statistics/outliers MAD_TO_SIGMA; statistics/distributions QUANTILE",
