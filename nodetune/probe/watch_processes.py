@@ -9,7 +9,7 @@ import pwd
 import re
 import time
 
-from nodetune.onhost.slurm_cgroup import JOB
+from nodetune.onhost import slurm_cgroup
 from . import read, watch_host, watch_waits
 
 MAX_PROCESSES = 512
@@ -167,14 +167,19 @@ def _rate(before, after, whole):
 
 def job(cgroup):
     """Return the job of a process by its cgroups: {"slurm": 71}, {"container": id, "pod": id}; empty for others."""
-    slurm, pod = JOB.search(cgroup), POD.search(cgroup)
-    if slurm:
-        return {"slurm": slurm.group(1)}
+    slurm, pod = slurm_cgroup.job(cgroup, _titled, read.ROOT), POD.search(cgroup)
+    if slurm.isdigit():
+        return {"slurm": slurm}
     container = CONTAINER.search(cgroup) or (BARE_CONTAINER.search(cgroup) if pod else None)
     found = {"container": container.group(1)} if container else {}
     if pod:
         found["pod"] = pod.group(1).replace("_", "-")
     return found
+
+
+def _titled(pid):
+    found = slurm_cgroup.STEPD.match(read.text_or("/proc/{}/cmdline".format(pid)))
+    return found.group(1) if found else ""
 
 
 def throttled(cgroup):

@@ -63,12 +63,13 @@ class Job:
     """A job with its GPUs, as Slurm describes it to prolog and epilog in the environment.
 
     `gpus` are places in Slurm's list of the node's GPUs (see gpu_index). A job may hold GPUs (`has_gpus`) that are not
-    named there: MIG devices. `node` is what Slurm or the pod (NODE_NAME) calls it. `conf` is the slurm.conf in use; empty if Slurm does not say.
+    named there: MIG devices. `sluid` is the job's other name (Slurm 25.11 and later). `node` is what Slurm or the pod (NODE_NAME) calls it. `conf` is the slurm.conf in use; empty if Slurm does not say.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         number = environment.get("SLURM_JOB_ID", "")
         self.id = number if number.isascii() and number.isdigit() and len(number) < 20 else ""
+        self.sluid = environment.get("SLURM_JOB_SLUID", "")
         self.node = environment.get("SLURMD_NODENAME") or environment.get("NODE_NAME") or os.uname().nodename
         self.conf = environment.get("SLURM_CONF", "")
         named = environment.get("SLURM_JOB_GPUS", "").strip()

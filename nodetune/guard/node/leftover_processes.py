@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import re
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from nodetune.guard.node import records
-from nodetune.onhost.slurm_cgroup import JOB
+from nodetune.onhost import slurm_cgroup
 
 if TYPE_CHECKING:
     from nodetune.guard.node.invocation import Job
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     Process = Mapping[str, Any]
 
 COMPUTE, GRAPHICS = "gpu.compute_running_processes", "gpu.graphics_running_processes"
-STEPD = re.compile(r"slurmstepd: \[(\d+)\.")
-"""How the slurmstepd of a job's step calls itself."""
 ENDING_POLL = 0.05
 
 
@@ -57,7 +54,7 @@ def end(pid: int, job: Job, uid: int | None) -> bool:
     except OSError:
         return False
     try:
-        may = bool(uid) and _owner(pid) == uid and {_job_of(pid), _running(_claimed(pid))} <= {"", job.id}
+        may = bool(uid) and _owner(pid) == uid and {_job_of(pid), _running(_claimed(pid))} <= _own(job)
         if may:
             signal.pidfd_send_signal(handle, signal.SIGKILL)
     except OSError:
@@ -80,18 +77,23 @@ def _leave(facts: dict[str, Any], kind: str, wanted: Callable[[Process], bool]) 
 
 
 def _of_another_job(process: Process, job: Job) -> bool:
-    return _job_of(process["pid"]) not in ("", job.id)
+    return _job_of(process["pid"]) not in _own(job)
+
+
+def _own(job: Job) -> set[str]:
+    """Return what `_job_of` says of a process that is no other job's. Its slurmstepd may have ended before it."""
+    return {"", job.id, job.sluid}
 
 
 def _job_of(pid: int) -> str:
     """Return the job that started a process, by its cgroup or the slurmstepd above it; empty if unknown.
 
-    By nothing that its user decides, such as its environment.
+    By nothing that its user decides, such as its environment. If only the name of the job's cgroup is known: that.
     """
     with suppress(OSError):
-        found = JOB.search(records.read(f"/proc/{pid}/cgroup"))
+        found: str = slurm_cgroup.job(records.read(f"/proc/{pid}/cgroup"), _titled)
         if found:
-            return str(found[1])
+            return found
         while pid > 1:
             job = _served_by(pid)
             if job:
@@ -100,9 +102,15 @@ def _job_of(pid: int) -> str:
     return ""
 
 
+def _titled(pid: int) -> str:
+    with suppress(OSError):
+        return _served_by(pid)
+    return ""
+
+
 def _served_by(pid: int) -> str:
     """Return the job of a slurmstepd process; empty for other processes. Raise OSError."""
-    found = STEPD.match(records.read(f"/proc/{pid}/cmdline"))
+    found = slurm_cgroup.STEPD.match(records.read(f"/proc/{pid}/cmdline"))
     its_own = found and _owner(pid) == 0 and os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "slurmstepd"
     return found[1] if found and its_own else ""
 

@@ -1,6 +1,7 @@
 """What an epilog compares, and which processes it may end."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 from nodetune.guard.node import epilog, leftover_processes
 from nodetune.guard.node.invocation import Job
+from nodetune.onhost import slurm_cgroup
 from tests.unit.guard.install import children_of
 
 NOBODY = 65534
@@ -83,7 +85,8 @@ def stepd():
     folder.chmod(0o755)  # tmp_path is for nobody else
 
     def start(called, program="slurmstepd", code="", user=0):
-        path = shutil.copy("/bin/dash", folder / program)
+        path = folder / program
+        path.exists() or shutil.copy("/bin/dash", path)
         words = [called, "-c", f"{code}\necho up; read line"]
         pipe = subprocess.PIPE
         started.append(subprocess.Popen(words, executable=path, stdin=pipe, stdout=pipe, user=user, text=True))
@@ -130,8 +133,77 @@ def test_a_slurmstepd_is_roots_and_runs_slurms_program(stepd, program, user, job
         ("0::/user.slice/user-1000.slice/user@1000.service/system.slice/slurmstepd.scope/job_8", None),
         ("0::/system.slice/slurmstepd.scope/job_8/step_0/user/slurmstepd.scope/job_9/step_0", "8"),
         ("0::/system.slice/foo.service/job_8", None),
+        ("0::/system.slice/slurmstepd.scope/system", None),
+        ("0::/system.slice/slurmstepd.scope/sEKNKTV3WPV500/step_0/user/slurmstepd.scope/job_9", "sEKNKTV3WPV500"),
+        ("0::/system.slice/n01_slurmstepd.scope/sEKNKTV3WPV500", "sEKNKTV3WPV500"),
+        ("0::/user.slice/user-1000.slice/user@1000.service/slurmstepd.scope/sEKNKTV3WPV500", None),
     ],
 )
 def test_a_job_has_a_cgroup_where_slurm_makes_it(cgroup, job):
-    found = leftover_processes.JOB.search(cgroup)
-    assert (found and found[1]) == job
+    assert slurm_cgroup.job(cgroup, {}.get) == (job or "")
+
+
+OURS, OTHER = "sEKNKTV3WPV500", "s5K1KKYAYG5D00"
+IN_26_05 = {"SLURM_JOB_ID": "7", "SLURM_JOB_SLUID": OURS}
+
+
+@pytest.fixture
+def into():
+    """into(pid, "SLUID/step_0/user/task_0"): move a process there, in a cgroup v2 laid out as Slurm 26.05 does."""
+    mount = next((Path(each) for each in slurm_cgroup.MOUNTS if Path(each, "cgroup.controllers").exists()), None)
+    if os.geteuid() or mount is None or not os.access(mount / "cgroup.procs", os.W_OK):
+        pytest.skip("making cgroups takes root and cgroup v2")
+    scope = mount / f"nodetune-{os.getpid()}_slurmstepd.scope"
+    home = mount / re.search(r"^0::/(.*)$", Path("/proc/self/cgroup").read_text(), re.MULTILINE)[1]
+
+    def move(pid, path):
+        (scope / path).mkdir(parents=True, exist_ok=True)
+        (scope / path / "cgroup.procs").write_text(str(pid))
+
+    yield move
+    for folder, _, _ in os.walk(scope, topdown=False):
+        for pid in Path(folder, "cgroup.procs").read_text().split():
+            (home / "cgroup.procs").write_text(pid)
+        os.rmdir(folder)
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "title", "environment", "ended"),
+    [
+        (OURS, "", IN_26_05, True),  # its slurmstepd ended before it
+        (OURS, "7.extern", {"SLURM_JOB_ID": "7"}, True),
+        (OURS, "", {"SLURM_JOB_ID": "7"}, False),  # in doubt
+        (OTHER, "8.0 stepmgr", IN_26_05, False),
+        (OTHER, "", IN_26_05, False),
+        ("s0000000000000", "7.0", {"SLURM_JOB_ID": "7"}, True),
+        ("job_8", "", IN_26_05, False),
+        ("job_7", "", IN_26_05, True),
+    ],
+)
+def test_a_process_in_a_cgroup_of_slurm_26_05_is_ended_only_if_it_is_the_jobs(
+    left, stepd, into, cgroup, title, environment, ended
+):
+    process = left(NOBODY)
+    into(process.pid, f"{cgroup}/step_0/user/task_0")
+    if title:
+        into(stepd(f"slurmstepd: [{title}]").pid, f"{cgroup}/step_0/slurm")
+    job = Job(environment)
+    assert leftover_processes._of_another_job({"pid": process.pid}, job) == (not ended)
+    assert leftover_processes.end(process.pid, job, NOBODY) == ended
+    assert process.poll() is None or ended
+
+
+def test_a_cgroup_that_two_jobs_share_is_in_doubt(left, stepd, into):
+    process = left(NOBODY)
+    into(process.pid, "s0000000000000/step_0/user/task_0")
+    into(stepd("slurmstepd: [7.0]").pid, "s0000000000000/step_0/slurm")
+    into(stepd("slurmstepd: [8.0]").pid, "s0000000000000/step_1/slurm")
+    assert not leftover_processes.end(process.pid, Job(IN_26_05), NOBODY)
+
+
+def test_only_a_slurmstepd_in_slurms_part_of_a_cgroup_names_its_job(left, stepd, into):
+    process = left(NOBODY)
+    into(process.pid, f"{OTHER}/step_0/user/task_0")
+    into(stepd("slurmstepd: [7.0]", user=NOBODY).pid, f"{OTHER}/step_0/user/task_1")
+    into(stepd("slurmstepd: [7.0]", "sleep").pid, f"{OTHER}/step_1/slurm")
+    assert leftover_processes._job_of(process.pid) == OTHER

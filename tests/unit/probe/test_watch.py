@@ -218,6 +218,22 @@ def test_the_cgroup_names_the_job(cgroup, job):
     assert watch_processes.job(cgroup) == job
 
 
+def test_the_cgroup_of_slurm_26_05_has_the_job_of_its_slurmstepd(tree):
+    path = "0::/system.slice/slurmstepd.scope/{}/step_0/user/task_0"
+    scope = "/sys/fs/cgroup/system.slice/slurmstepd.scope"
+    tree(
+        {
+            f"{scope}/s5K1KKYAYG5D00/step_0/slurm/cgroup.procs": "113630\n",
+            f"{scope}/s5K1KKYAYG5D00/step_extern/slurm/cgroup.procs": "113565\n",
+            f"{scope}/sEKNKTV3WPV500/step_0/slurm/cgroup.procs": "99\n",
+            "/proc/113630/cmdline": "slurmstepd: [3385.0]",
+            "/proc/113565/cmdline": "slurmstepd: [3385.extern]",
+        }
+    )
+    assert watch_processes.job(path.format("s5K1KKYAYG5D00")) == {"slurm": "3385"}
+    assert watch_processes.job(path.format("sEKNKTV3WPV500")) == {}, "its slurmstepd is gone"
+
+
 def test_a_cpu_limit_above_the_processes_own_cgroup_counts(tree):
     tree(
         {
