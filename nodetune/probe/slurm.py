@@ -8,7 +8,7 @@ import re
 from nodetune.onhost import command, cpu_list
 
 from . import processes, read
-from .slurm_conf import cluster_settings, config_lines, names_host, node_line, pairs
+from .slurm_conf import cluster_settings, config_lines, names_host, node_line, pairs, topologies
 
 CONFIGS = (
     "/etc/slurm/slurm.conf",
@@ -131,9 +131,12 @@ def _facts(path, host):
     try:
         lines = config_lines(path)
         settings = {key: text for line in lines for key, text in pairs(line) if key in KEPT}
-        yield "config", read.value({"file": path, "settings": settings})
-        yield "cluster", read.value(cluster_settings(lines))
         found = node_line(lines, host)
+        of_node = (found or {}).get("parameters")  # Slurm 25.11 appends it to those of all nodes
+        if of_node:
+            settings["slurmdparameters"] = ",".join(filter(None, [settings.get("slurmdparameters"), of_node]))
+        yield "config", read.value({"file": path, "settings": settings})
+        yield "cluster", read.value(dict(cluster_settings(lines), **topologies(folder)))
         absent = read.absent("slurm.conf has no node line for {}".format(host))
         yield "node", absent if found is None else node_fact(found)
         yield "reserved", absent if found is None else read.value({key: found[key] for key in RESERVED if key in found})

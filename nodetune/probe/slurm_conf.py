@@ -46,6 +46,17 @@ def cluster_settings(lines):
     return found
 
 
+def topologies(folder):
+    """Return the kinds in topology.yaml, by commas; Slurm 25.05 and later then ignores TopologyPlugin and topology.conf.
+
+    Empty if it is written in a form that this does not read.
+    """
+    path = os.path.join(folder, "topology.yaml")
+    found = re.findall(r"^\s+(?:(block|tree|ring|torus3d):\s*(?:#.*)?$|(flat):)", read.text_or(path), re.MULTILINE)
+    kinds = {kind for pair in found for kind in pair if kind}
+    return {"topologyyaml": ",".join(sorted(kinds))} if read.exists(path) else {}
+
+
 def node_line(lines, host):
     """Return the settings of this node's NodeName line over NodeName=DEFAULT; None if there is none."""
     default, found = {}, None

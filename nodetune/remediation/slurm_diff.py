@@ -1,4 +1,4 @@
-"""The proposed changes to slurm.conf, cgroup.conf, gres.conf and topology.conf: see scheduler_diff.py."""
+"""The proposed changes to slurm.conf, cgroup.conf, gres.conf, and topology.conf or topology.yaml: see scheduler_diff.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from nodetune.api.facts_view import FactsView
-from nodetune.api.model import Absent
 from nodetune.checks.shared import slurm_cores, slurm_settings
 from nodetune.checks.slurm import nvlink_blocks_unknown
 from nodetune.foundation import by_key, text
@@ -22,6 +21,10 @@ RESERVED = (
     "measure jitter before and after. Restart slurmctld and slurmd."
 )
 BLOCKS = "# One line for each rack, then BlockSizes= with its trays (18). TopologyPlugin=topology/block in slurm.conf. Restart slurmctld."
+YAML_BLOCKS = (
+    "# Slurm ignores topology.conf as long as this file exists. Below blocks: of a topology with block: and block_sizes: [18], one entry "
+    "for each rack. Restart slurmctld."
+)
 DETECTED = ("nvml", "nvidia", "full", "nrt", "rsmi", "oneapi")
 CONSTRAINTS = ("ConstrainCores", "ConstrainDevices", "ConstrainRAMSpace")
 TASK_PLUGINS = ("task/affinity", "task/cgroup")
@@ -130,15 +133,16 @@ def _reserved(facts: FactsView) -> tuple[str, list[str]]:
 
 def _topology(facts: FactsView) -> tuple[str, list[str]]:
     """Return the block of the NVLink rack of this host, unless Slurm knows blocks."""
-    file = str(PurePosixPath(facts["slurm.config"]["file"]).with_name("topology.conf"))
-    if not facts["slurm.present"] or nvlink_blocks_unknown.observe(facts) in (
-        Absent("no tray of an NVLink rack"),
-        "topology/block",
-    ):
+    in_yaml, plugin = "topologyyaml" in facts["slurm.cluster"], nvlink_blocks_unknown.observe(facts)
+    file = str(PurePosixPath(facts["slurm.config"]["file"]).with_name("topology." + ("yaml" if in_yaml else "conf")))
+    if not facts["slurm.present"] or not isinstance(plugin, str) or plugin == "topology/block":
         return file, []
     racks = {(each.get("cluster_uuid"), each.get("clique_id")) for each in facts["gpu.fabric"].values()}
     ((rack, clique),) = racks
-    return file, [BLOCKS, f"+BlockName={re.sub(r'[^A-Za-z0-9-]', '', str(rack))[:36]}-{int(clique)} Nodes={HOSTS}"]
+    block = f"{re.sub(r'[^A-Za-z0-9-]', '', str(rack))[:36]}-{int(clique)}"
+    if in_yaml:
+        return file, [YAML_BLOCKS, f"+- block: {block}", f"+  nodes: {HOSTS}"]
+    return file, [BLOCKS, f"+BlockName={block} Nodes={HOSTS}"]
 
 
 def _whole(word: str) -> str:

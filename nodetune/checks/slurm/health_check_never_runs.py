@@ -1,7 +1,7 @@
 """Slurm runs no health check on the node.
 
 Why it matters: Neither a prolog nor a periodic health check runs, or HealthCheckInterval is the default 0, which means
-never. A node with a failed GPU or link then takes job after job and fails each of them.
+never, or HealthCheckNodeState lets it run only once, as slurmd starts or the node boots. A node with a failed GPU or link then takes job after job and fails each of them.
 Confirm manually: scontrol show config | grep -E 'HealthCheck|^Prolog '
 Side effects of the fix: The program runs as root, on busy nodes too: keep it light and read-only. Slurm ignores its
 exit code: the program must drain the node itself.
@@ -10,12 +10,18 @@ Sources: https://slurm.schedmd.com/slurm.conf.html
 
 from nodetune.api import SLURM, Check, Empty, FactsView, manual
 
+ONCE = ("START_ONLY", "REBOOT_ONLY")
+"""Values of HealthCheckNodeState (Slurm 25.11, 26.05) with which the program runs without an interval, and only then."""
+
 
 def observe(facts: FactsView) -> str:
     settings = facts["slurm.config"]["settings"]
-    if settings.get("healthcheckprogram"):
-        return "HealthCheckInterval is 0" if settings.get("healthcheckinterval", "0") == "0" else ""
-    return "" if settings.get("prolog") else "neither HealthCheckProgram nor Prolog is set"
+    state, prolog = settings.get("healthchecknodestate", "").upper(), settings.get("prolog")
+    if not settings.get("healthcheckprogram"):
+        return "" if prolog else "neither HealthCheckProgram nor Prolog is set"
+    if state in ONCE:
+        return "" if prolog else f"HealthCheckNodeState is {state}, and no Prolog is set"
+    return "HealthCheckInterval is 0" if settings.get("healthcheckinterval", "0") == "0" else ""
 
 
 CHECK = Check(

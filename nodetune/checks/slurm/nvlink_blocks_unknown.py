@@ -4,24 +4,29 @@ Why it matters: The trays of a GB200 or GB300 rack share one NVLink fabric. With
 trays of several racks although one has room, and the job's traffic between them goes over the network cards.
 Confirm manually: scontrol show config | grep TopologyPlugin; nvidia-smi -q | grep -E 'ClusterUUID|CliqueId'
 Side effects of the fix: slurmctld restarts. Jobs that ask for segments (--segment) may wait longer.
-Sources: https://slurm.schedmd.com/topology.html#block ; https://slurm.schedmd.com/topology.conf.html
+Sources: https://slurm.schedmd.com/topology.html#block ; https://slurm.schedmd.com/topology.yaml.html
 """
 
 from __future__ import annotations
 
 import re
 
-from nodetune.api import GPU, SLURM, Absent, Check, Equals, FactsView, manual
+from nodetune.api import GPU, SLURM, Absent, Check, Equals, FactsView, Unread, manual
 
 TRAYS = re.compile(r"\bG[BR][23]00\b")
 
 
-def observe(facts: FactsView) -> str | Absent:
-    """Return the plugin; flat where no line names one, which is the default."""
+def observe(facts: FactsView) -> str | Absent | Unread:
+    """Return the plugin; flat where no line names one, which is the default. topology.yaml outweighs the line."""
     rack = any(each["state"] == "completed" and each.get("cluster_uuid") for each in facts["gpu.fabric"].values())
     if not rack or not any(map(TRAYS.search, facts["gpu.names"].values())):
         return Absent("no tray of an NVLink rack")
-    return str(facts["slurm.cluster"].get("topologyplugin", "topology/flat"))
+    kinds = facts["slurm.cluster"].get("topologyyaml")
+    if kinds is None:
+        return str(facts["slurm.cluster"].get("topologyplugin", "topology/flat"))
+    if not kinds:
+        return Unread("topology.yaml: its topologies are not written line by line")
+    return "topology/" + ("block" if "block" in kinds.split(",") else kinds)
 
 
 CHECK = Check(
@@ -31,7 +36,8 @@ CHECK = Check(
     applies=(SLURM, GPU),
     remedy=manual(
         "Write TopologyPlugin=topology/block into slurm.conf, and into topology.conf a line BlockName= for each rack (the nodes "
-        "whose GPUs show one ClusterUUID) and BlockSizes=18. Restart slurmctld."
+        "whose GPUs show one ClusterUUID) and BlockSizes=18. If there is a topology.yaml, Slurm ignores both: add to it a topology with block: "
+        "block_sizes: [18] and blocks:. Restart slurmctld."
     ),
     severity="info",
 )

@@ -14,10 +14,10 @@ LINES: Mapping[str, str | list[str]] = {
     "PrologFlags": ["Alloc"],
     "SchedulerParameters": ["nohold_on_prolog_fail"],
     "HealthCheckProgram": f"{HOME}/healthcheck",
-    "HealthCheckInterval": "60",
+    "HealthCheckInterval": "90",
 }
 """Settings of slurm.conf: a text, or words that must be included. Alloc: a prolog on every node of a job before
-it starts; nohold_on_prolog_fail: a job that met a sick node is queued again and not held.
+it starts; nohold_on_prolog_fail: a job that met a sick node is queued again and not held. Slurm 26.05 wants an interval above HealthCheckTimeout, which is 60.
 """
 
 
@@ -45,16 +45,19 @@ def missing(settings: Mapping[str, str]) -> dict[str, str]:
                 found[name] = ",".join([*words, *added])
         elif value not in words and (value.startswith("/") or not re.match(r"[1-9]", present)):
             found[name] = value
+    if str(settings.get("healthchecknodestate", "")).upper() in ("START_ONLY", "REBOOT_ONLY"):
+        found["HealthCheckNodeState"] = "ANY"  # else it never runs between jobs
     return found
 
 
-TIMEOUTS = ("PrologEpilogTimeout", "PrologTimeout", "EpilogTimeout")
+HEALTH_TIMEOUT = "HealthCheckTimeout"
+TIMEOUTS = ("PrologEpilogTimeout", "PrologTimeout", "EpilogTimeout", HEALTH_TIMEOUT)
 NONE = 65534
 """Slurm's number for a timeout that is not set."""
 
 
 def hurried(settings: Mapping[str, str], seconds: float) -> dict[str, int]:
-    """Return Slurm's timeouts that are shorter than the guard may take: Slurm would kill it, and drain the node."""
+    """Return Slurm's timeouts that are shorter than the guard may take: Slurm would kill it, and drain the node after a prolog or epilog."""
     told = {name: re.match(r"\d+", settings.get(name.lower(), "")) for name in TIMEOUTS}
     return {name: int(found[0]) for name, found in told.items() if found and int(found[0]) < min(seconds, NONE)}
 

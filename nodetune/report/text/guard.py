@@ -196,7 +196,8 @@ def print_hurried(
         most = node_changes.most_seconds(policy)
         told += [((name, its, most), host) for name, its in slurm_conf.hurried(settings.get(host) or {}, most).items()]
     for (name, its, most), hosts in by_key(told).items():
-        text = f"{name}={its} on {nodeset.fold(hosts)}, but the guard may take {most} s: Slurm would drain the node"
+        ends = "end its health check" if name == slurm_conf.HEALTH_TIMEOUT else "drain the node"
+        text = f"{name}={its} on {nodeset.fold(hosts)}, but the guard may take {most} s: Slurm would {ends}"
         out.line(("slurm.conf", "yellow"), f" {text}; set it to at least {most}", hang=INDENT)
 
 

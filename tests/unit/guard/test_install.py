@@ -123,10 +123,23 @@ HealthCheckInterval     = 300 sec
     assert not slurm_conf.calls_us(slurm_conf.running("Prolog = (null)\nEpilog = /etc/slurm/epilog\n"))
 
 
+@pytest.mark.parametrize("state", ["START_ONLY", "REBOOT_ONLY"])
+def test_a_health_check_that_runs_only_once_is_reported(state):
+    once = {**{name: str(value) for name, value in missing_all().items()}, "healthchecknodestate": state}
+    assert slurm_conf.missing(once) == {"HealthCheckNodeState": "ANY"}
+    assert slurm_conf.missing({**once, "healthchecknodestate": "ANY,CYCLE"}) == {}
+
+
+def missing_all():
+    return {name.lower(): value for name, value in slurm_conf.missing({}).items()}
+
+
 def test_a_prolog_timeout_shorter_than_the_guard_is_reported():
     settings = slurm_conf.running("PrologEpilogTimeout     = 5\nEpilogTimeout = 65534\nPrologTimeout = 20 sec\n")
     assert slurm_conf.hurried(settings, node_changes.most_seconds(policy())) == {"PrologEpilogTimeout": 5}
     assert slurm_conf.hurried(slurm_conf.running("PrologEpilogTimeout     = 65534\n"), 1e6) == {}
+    assert slurm_conf.hurried(slurm_conf.running("HealthCheckTimeout      = 5 sec\n"), 9) == {"HealthCheckTimeout": 5}
+    assert slurm_conf.hurried(slurm_conf.running("HealthCheckTimeout      = 60 sec\n"), 9) == {}
 
 
 def test_a_diff_names_new_gates_and_changed_rules():

@@ -101,6 +101,38 @@ def test_settings_of_the_cluster_are_not_those_of_a_partition(tree, collect):
     }
 
 
+def test_parameters_of_the_nodes_line_are_added_to_those_of_all_nodes(tree, collect):
+    own = CONF.replace("NodeName=gpu[001-004]", "NodeName=gpu[001-004] Parameters=numa_node_as_socket")
+    tree({**FILES, "/etc/slurm/slurm.conf": own})
+    assert collect("slurm")["slurm.config"]["value"]["settings"]["slurmdparameters"] == "numa_node_as_socket"
+    tree({"/etc/slurm/slurm.conf": own + "SlurmdParameters=l3cache_as_socket\nNodeName=x Parameters=allow_ecores\n"})
+    told = collect("slurm")["slurm.config"]["value"]["settings"]["slurmdparameters"]
+    assert told == "l3cache_as_socket,numa_node_as_socket"
+
+
+TREE = """- topology: trees
+  tree:
+    switches:
+      - switch: sw1
+        nodes: n[1-4]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        (TREE, "tree"),
+        (TREE + "- topology: racks  # NVLink\n  block:  # of 18\n    blocks:\n      - block: b1\n", "block,tree"),
+        (TREE + "- topology: any\n  flat: true\n", "flat,tree"),
+        (TREE.replace("        nodes", "        block: b1\n        nodes"), "tree"),
+        ("[{topology: racks, block: {block_sizes: [18]}}]", ""),
+    ],
+)
+def test_topology_yaml_tells_its_kinds(tree, collect, text, kinds):
+    tree({**FILES, "/etc/slurm/topology.yaml": text})
+    assert collect("slurm")["slurm.cluster"]["value"]["topologyyaml"] == kinds
+
+
 def test_reserved_cores_are_those_of_the_nodes_own_line(tree, collect):
     tree(FILES)
     assert collect("slurm")["slurm.reserved"] == {"value": {}}

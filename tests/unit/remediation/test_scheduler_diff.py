@@ -99,6 +99,20 @@ def test_the_trays_of_a_rack_are_proposed_as_a_block():
     assert diff(tray("t01", "a", gpu__fabric=two)) == []
 
 
+def test_blocks_are_proposed_where_slurm_reads_them():
+    yaml = {"slurm__cluster": Value({"topologyplugin": "topology/block", "topologyyaml": "tree"})}
+    assert [
+        line for line in diff(tray("t01", "a", **yaml), tray("t02", "a", **yaml)) if line.startswith(("+", "-"))
+    ] == [
+        "--- /etc/slurm/topology.yaml",
+        "+++ /etc/slurm/topology.yaml",
+        "+- block: a-1",
+        "+  nodes: t[01-02]",
+    ]
+    for kinds in ("block,tree", ""):
+        assert diff(tray("t01", "a", slurm__cluster=Value({"topologyyaml": kinds}))) == []
+
+
 def test_gpus_get_the_cores_of_their_socket_hosts_share_a_hunk():
     bad = gres(("/dev/nvidia[0-3]", ""))
     assert diff(node("gpu01", slurm__gres=bad), node("gpu02", slurm__gres=bad)) == [
