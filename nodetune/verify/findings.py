@@ -20,7 +20,7 @@ OUT_OF_SERVICE = {
 }
 """For other measurements, the message names the faulty GPU."""
 
-REDUCES_IN_SWITCH = ("H100", "H200", "H20", "GH200", "B200", "B300", "GB200", "GB300")
+REDUCES_IN_SWITCH = ("H100", "H200", "H20", "GH200", "B200", "B300", "GB200", "GB300", "VR200")
 """GPU models whose NVSwitch can reduce (NVLS): Hopper and later, in their SXM forms."""
 
 NVLS_METRICS = ("all_reduce", "all_gather", "reduce_scatter")

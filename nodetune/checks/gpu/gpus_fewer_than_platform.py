@@ -1,7 +1,7 @@
 """The machine has fewer GPUs than its platform.
 
 Why it matters: A GPU that vanished from the PCI bus leaves no trace except a lower count. Some platforms imply how many
-there should be: boards with NVSwitches and HGX B200 and B300 have eight, GB200 and GB300 trays four, and some clouds
+there should be: boards with NVSwitches and HGX B200 and B300 have eight, GB200, GB300 and VR200 trays four, and some clouds
 name the machine type. A virtual machine may have a part of a board: there only a whole set of switches counts,
 and none that has no GPU: it manages the switches for others.
 Healthy exception: A virtual machine may have a part of a board, or only the switches.
@@ -19,6 +19,7 @@ from typing import Any
 
 from nodetune import data
 from nodetune.api import Check, Empty, FactAbsentError, FactsView, repair
+from nodetune.checks.shared.gpu_peers import RACKS
 from nodetune.checks.shared.pci_devices import physical_gpus
 
 BOARD, TRAY = 8, 4
@@ -53,7 +54,7 @@ def _of_model(facts: FactsView, have: int) -> int:
     names = list(facts.readable("gpu.names", {}).values())
     if any(re.search(r"\bB[23]00\b", name) for name in names):
         return BOARD if have > BOARD // 2 else 0
-    if any(re.search(r"\bGB[23]00\b", name) for name in names):
+    if any(map(RACKS.search, names)):
         return TRAY if have > TRAY // 2 else 0
     return 0
 

@@ -20,15 +20,13 @@ https://github.com/NVIDIA/NVSentinel/issues/1701 (214 of 288 healthy nodes, afte
 
 from __future__ import annotations
 
-import re
-
 from nodetune import data
 from nodetune.api import GPU, Absent, AtLeast, Check, Each, Empty, FactsView, Unread, Value, When, repair
 from nodetune.checks.gpu import _fabric
-from nodetune.checks.shared.gpu_peers import MODELS, highest, models
+from nodetune.checks.shared.gpu_peers import MODELS, RACKS, highest, models
 
 BOARD, TRAY = 8, 4
-"""GPUs of an HGX board, and of a GB200 or GB300 tray."""
+"""GPUs of an HGX board, and of a tray of a rack."""
 
 ENABLED = Value("enabled")
 _UNCLEAR = "fewer links than the board has, as in a virtual machine with a part of it; unknown whether this is one"
@@ -65,7 +63,7 @@ def _part_of_a_board(facts: FactsView, names: dict[str, str], seen: int) -> bool
 
     None: unknown whether this is a virtual machine.
     """
-    whole = TRAY if any(re.search(r"\bGB[23]00\b", name) for name in names.values()) else BOARD
+    whole = TRAY if any(map(RACKS.search, names.values())) else BOARD
     virtual: bool | None = facts.readable("host.virtual")
     return virtual if facts.readable("gpu.count", seen) < whole else False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -9,6 +10,10 @@ from typing import Any
 from nodetune.api import FactsView
 
 MODELS = ("gpu.pci_device_id", "gpu.names")
+
+
+RACKS = re.compile(r"\b(?:G[BR][23]00|VR200)\b")
+"""Names of GPUs whose NVLink joins the trays of a rack, four GPUs in each. VR200: Rubin, by NCCL 2.32.6 and NVIDIA's AICR 0.22."""
 
 
 def models(facts: FactsView) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Slurm does not know the NVLink domain of this node.
 
-Why it matters: The trays of a GB200 or GB300 rack share one NVLink fabric. Without topology/block, Slurm places a job on
+Why it matters: The trays of a GB200, GB300 or VR200 rack share one NVLink fabric. Without topology/block, Slurm places a job on
 trays of several racks although one has room, and the job's traffic between them goes over the network cards.
 Confirm manually: scontrol show config | grep TopologyPlugin; nvidia-smi -q | grep -E 'ClusterUUID|CliqueId'
 Side effects of the fix: slurmctld restarts. Jobs that ask for segments (--segment) may wait longer.
@@ -9,17 +9,14 @@ Sources: https://slurm.schedmd.com/topology.html#block ; https://slurm.schedmd.c
 
 from __future__ import annotations
 
-import re
-
 from nodetune.api import GPU, SLURM, Absent, Check, Equals, FactsView, Unread, manual
-
-TRAYS = re.compile(r"\bG[BR][23]00\b")
+from nodetune.checks.shared.gpu_peers import RACKS
 
 
 def observe(facts: FactsView) -> str | Absent | Unread:
     """Return the plugin; flat where no line names one, which is the default. topology.yaml outweighs the line."""
     rack = any(each["state"] == "completed" and each.get("cluster_uuid") for each in facts["gpu.fabric"].values())
-    if not rack or not any(map(TRAYS.search, facts["gpu.names"].values())):
+    if not rack or not any(map(RACKS.search, facts["gpu.names"].values())):
         return Absent("no tray of an NVLink rack")
     kinds = facts["slurm.cluster"].get("topologyyaml")
     if kinds is None:
