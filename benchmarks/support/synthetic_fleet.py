@@ -280,6 +280,10 @@ PLANTS = {
     "fleet-pcie-link-differs": _record("pci.devices", lambda one: {**one, "link_width": 1}, _is("0108")),
     "fleet-cpu-differs": _value("cpu.count", 62),
     "fleet-rdma-ports-differ": _record("rdma.ports", lambda _: None),
+    "fleet-mtu-differs": _record(
+        "net.links", lambda one: {**one, "mtu": 1400}, lambda one: one["speed_mbps"] == 200_000
+    ),
+    "fleet-rdma-mtu-differs": _device("rdma.active_mtu", lambda one: {**one, "bytes": 1024}),
     "fleet-drive-count-differs": _record("block.nvme", lambda _: None),
     "fleet-memory-size-differs": _value("memory.total_kb", lambda total: total * 15 // 16),
     "fleet-memory-modules-differ": _value(

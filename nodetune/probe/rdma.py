@@ -65,6 +65,9 @@ def collect(names, step):
             step("port {} of {}".format(port, name))
             ports[name + "/" + port] = _port(name, port, devices[name])
     yield "ports", read.value(ports)
+    if "active_mtu" in names:
+        step("ibv_devinfo")
+        yield "active_mtu", _active_mtus(ports)
     step("GIDs")
     yield "gids", read.each({key: _gids(_of(key)) for key in ports})
     step("quality of service")
@@ -121,6 +124,50 @@ def _port(name, port, device):
         "model": device["board_id"] or device["hca_type"],
         "virtual_function": device["virtual_function"],
     }
+
+
+MTUS = (4096, 2048, 1024, 512, 256)
+HEADERS = 96
+"""Bytes of RoCE's headers that the kernel takes off a link's MTU (iboe_get_mtu in include/rdma/ib_addr.h)."""
+
+
+def _active_mtus(ports):
+    """Return the RDMA MTU of each active port as ibv_devinfo prints it: sysfs and netlink have none.
+
+    Without it, that of RoCE is what the kernel makes of the link's MTU; IPoIB's MTU may be smaller than InfiniBand's.
+    """
+    tool = read.find_tool("ibv_devinfo")
+    try:
+        told = _devinfo(read.run([read.ROOT + tool])) if tool else {}
+    except OSError:
+        told = {}
+    active = [key for key in ports if ports[key]["state"] == "ACTIVE"]
+    return read.each({key: _active_mtu(ports[key], told.get(key)) for key in active})
+
+
+def _devinfo(text):
+    found, device, port = {}, "", ""
+    for name, value in re.findall(r"^\s*(hca_id|port|active_mtu):\s+(\S+)", text, re.M):
+        if name == "hca_id":
+            device = value
+        elif name == "port":
+            port = value
+        elif value.isdigit():
+            found[device + "/" + port] = int(value)
+    return found
+
+
+def _active_mtu(port, told):
+    if told:
+        return read.value({"bytes": told, "by": "ibv_devinfo"})
+    if port["link_layer"] != "Ethernet" or not port["netdev"]:
+        return read.absent("needs ibv_devinfo (ibverbs-utils, libibverbs-utils)")
+    link = read.file_fact("{}/{}/mtu".format(NET, port["netdev"]), int)
+    if "value" not in link:
+        return link
+    fits = [each for each in MTUS if each <= link["value"] - HEADERS]
+    by = "the MTU of {}, {}".format(port["netdev"], link["value"])
+    return read.value({"bytes": fits[0], "by": by}) if fits else read.absent(by)
 
 
 def _hexadecimal(path):

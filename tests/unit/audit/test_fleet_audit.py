@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.support import synthetic_fleet as synthetic
-from nodetune.api.model import Each, FleetFinding, Unread, Value, Waiver
+from nodetune.api.model import Each, FleetFinding, HostFacts, Unread, Value, Waiver
 from nodetune.audit import auditor
 from nodetune.audit.fleet import consensus
-from nodetune.audit.fleet.observations import Item
+from nodetune.audit.fleet.observations import Item, entry_of
 from nodetune.audit.selection import Selection, comparing
 from nodetune.checks import fleet_comparisons
 from nodetune.config import profile
@@ -155,3 +155,24 @@ def test_two_files_of_one_host_are_two_hosts(tmp_path, folder):
     choice = comparing(Selection(select=("fleet-driver-differs",)))
     results = auditor.compared(auditor.audit_files(Saved(tmp_path), choice), choice)
     assert [each.findings[0].status for each in results] == ["pass"] * 5 + ["fail"]
+
+
+def test_only_links_that_carry_data_are_to_have_one_mtu_over_the_fleet():
+    link = {
+        "type": "ethernet",
+        "physical": True,
+        "up": True,
+        "virtual_function": False,
+        "speed_mbps": 400_000,
+        "mtu": 9000,
+    }
+    other = {
+        "slow": {"speed_mbps": 1000},
+        "down": {"up": False},
+        "ib0": {"type": "infiniband"},
+        "vf": {"virtual_function": True},
+    }
+    links = {"ens1": link, "ens2": {**link, "speed_mbps": None}, "docker0": {**link, "physical": False}}
+    facts = {"net.links": Value(links | {name: link | more for name, more in other.items()})}
+    found = entry_of(fleet_comparisons.every()["fleet-mtu-differs"], HostFacts("n1", facts))
+    assert [(item.subject, item.text) for item in found] == [("ens1", "9000"), ("ens2", "9000")]

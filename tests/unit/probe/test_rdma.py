@@ -179,3 +179,35 @@ def test_a_device_of_its_own_tells_its_guid(port, collect):
     assert collect("rdma")["rdma.guid"]["each"] == {"mlx5_0": {"value": "0c42:a103:0065:1b2e"}}
     port({NIC + "/physfn/vendor": "0x15b3"})
     assert collect("rdma")["rdma.guid"]["each"] == {}
+
+
+DEVINFO = """#!/bin/sh
+printf 'hca_id:\\tmlx5_0\\n\\ttransport:\\t\\tInfiniBand (0)\\n\\t\\tport:\\t1\\n\\t\\t\\tstate:\\t\\tPORT_ACTIVE (4)\\n'
+printf '\\t\\t\\tmax_mtu:\\t4096 (5)\\n\\t\\t\\tactive_mtu:\\t2048 (4)\\n\\n'
+"""
+
+
+def test_the_active_mtu_is_what_ibv_devinfo_prints(port, collect):
+    tool = port({"/usr/bin/ibv_devinfo": DEVINFO}) / "usr/bin/ibv_devinfo"
+    tool.chmod(0o755)
+    port({PORT + "/link_layer": "Ethernet", "/sys/class/net/ibp24s0/mtu": "9000"})
+    assert collect("rdma", ["active_mtu"])["rdma.active_mtu"] == {
+        "each": {"mlx5_0/1": {"value": {"bytes": 2048, "by": "ibv_devinfo"}}}
+    }
+    tool.write_text("#!/bin/sh\nexit 1\n")
+    told = collect("rdma", ["active_mtu"])["rdma.active_mtu"]["each"]["mlx5_0/1"]
+    assert told == {"value": {"bytes": 4096, "by": "the MTU of ibp24s0, 9000"}}
+
+
+@pytest.mark.parametrize(("mtu", "active"), [(9000, 4096), (4200, 4096), (4191, 2048), (1500, 1024), (1280, 1024)])
+def test_without_ibv_devinfo_roce_has_what_the_kernel_makes_of_the_links_mtu(port, collect, mtu, active):
+    port({PORT + "/link_layer": "Ethernet", "/sys/class/net/ibp24s0/mtu": str(mtu)})
+    told = collect("rdma", ["active_mtu"])["rdma.active_mtu"]["each"]["mlx5_0/1"]
+    assert told == {"value": {"bytes": active, "by": f"the MTU of ibp24s0, {mtu}"}}
+
+
+def test_the_mtu_of_ipoib_says_nothing_of_infiniband(port, collect):
+    port({"/sys/class/net/ibp24s0/mtu": "2044"})
+    assert "ibv_devinfo" in collect("rdma", ["active_mtu"])["rdma.active_mtu"]["each"]["mlx5_0/1"]["absent"]
+    port({PORT + "/state": "1: DOWN"})
+    assert collect("rdma", ["active_mtu"])["rdma.active_mtu"] == {"each": {}}
