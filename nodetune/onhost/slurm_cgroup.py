@@ -1,6 +1,6 @@
 """The cgroup of a Slurm job, as the kernel shows it of a process in /proc/PID/cgroup.
 
-From Slurm 26.05 on its name (v2) is not the job's number but its SLUID, unless cgroup.conf has CgroupJobIdPaths=yes, an option of
+From Slurm 26.05 on its name (v2) is the job's SLUID, not its number, unless cgroup.conf has CgroupJobIdPaths=yes, an option of
 26.05.2. Whose it is, Slurm says in two places: the slurmstepd of a step, in step_*/slurm, has the number in its title; the
 environment of a prolog or epilog has SLURM_JOB_SLUID. Source: cgroup_v2.shtml, cgroup.conf.5 and cgroup_v2.c of 26.05.3.
 """
@@ -25,7 +25,7 @@ def job(cgroups, titled, root=""):
     """Return the number of a process's job by its cgroups; empty if Slurm made none of them.
 
     `titled` returns the job that a slurmstepd, by its process number, has in its title. If they do not all name one and the same,
-    the answer is the name of the cgroup, which is no number: it is a job's, and nobody knows whose.
+    the answer is the name of the cgroup, which cannot be a number: it belongs to a job, and nobody knows to which.
     """
     found = JOB.search(cgroups)
     if not found:

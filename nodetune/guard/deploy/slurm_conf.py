@@ -17,7 +17,7 @@ LINES: Mapping[str, str | list[str]] = {
     "HealthCheckInterval": "90",
 }
 """Settings of slurm.conf: a text, or words that must be included. Alloc: a prolog on every node of a job before
-it starts; nohold_on_prolog_fail: a job that met a sick node is queued again and not held. Slurm 26.05 wants an interval above HealthCheckTimeout, which is 60.
+it starts; nohold_on_prolog_fail: a job that met a sick node is queued again and not held. From Slurm 26.05 on the interval must exceed HealthCheckTimeout, 60 by default.
 """
 
 

@@ -81,7 +81,7 @@ def _of_another_job(process: Process, job: Job) -> bool:
 
 
 def _own(job: Job) -> set[str]:
-    """Return what `_job_of` says of a process that is no other job's. Its slurmstepd may have ended before it."""
+    """Return what `_job_of` may say of a process of this job, whose slurmstepd may have ended before it."""
     return {"", job.id, job.sluid}
 
 
