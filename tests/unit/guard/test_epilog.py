@@ -190,7 +190,7 @@ def test_a_process_in_a_cgroup_of_slurm_26_05_is_ended_only_if_it_is_the_jobs(
     job = Job(environment)
     assert leftover_processes._of_another_job({"pid": process.pid}, job) == (not ended)
     assert leftover_processes.end(process.pid, job, NOBODY) == ended
-    assert process.poll() is None or ended
+    assert process.wait(30) == -9 if ended else process.poll() is None
 
 
 def test_a_cgroup_that_two_jobs_share_is_in_doubt(left, stepd, into):
