@@ -36,4 +36,3 @@ def test_a_container_lives_while_it_works_and_is_ready_while_it_judges(program, 
 
 def test_a_container_that_left_nothing_is_neither(program, tmp_path):
     assert all(probed(program, tmp_path, word) for word in ("alive", "ready"))
-

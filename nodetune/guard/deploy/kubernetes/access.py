@@ -119,7 +119,9 @@ def _own_conditions(namespace: str) -> dict[str, Any]:
         {
             "only the status of a node": "request.operation == 'UPDATE' && request.subResource == 'status'",
             "only its own node": "variables.node != '' && variables.node == request.name",
-            f"only the conditions {' and '.join(TYPES)}": " && ".join(["variables.after == variables.before", whole, *once]),
+            f"only the conditions {' and '.join(TYPES)}": " && ".join(
+                ["variables.after == variables.before", whole, *once]
+            ),
             "nothing else in the status": _unchanged("status", STATUS_FIELDS),
             "no labels and no other metadata": _unchanged("metadata", METADATA_FIELDS),
         },
@@ -127,7 +129,9 @@ def _own_conditions(namespace: str) -> dict[str, Any]:
 
 
 def _own_events(namespace: str) -> dict[str, Any]:
-    about = "object.involvedObject.?kind.orValue('') == 'Node' && object.involvedObject.?name.orValue('') == variables.node"
+    about = (
+        "object.involvedObject.?kind.orValue('') == 'Node' && object.involvedObject.?name.orValue('') == variables.node"
+    )
     made = _held(
         namespace,
         NAME,
