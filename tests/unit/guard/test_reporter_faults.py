@@ -221,4 +221,5 @@ def test_an_expired_token_is_replaced_by_that_of_the_file(program, tmp_path):
         look_until(api, child, lambda: len(api.requests) > 2)
         assert child.stdout.readline().startswith("nodetune: n01: not written: 401 Unauthorized")
         (api.folder / "token").write_text("second\n")
+        look_until(api, child, lambda: "NodetuneGPUProblem" in api.conditions.get("n01", ()))
         assert child.stdout.readline() == "nodetune: n01: True GatingCheckFails: gpu-lost: GPU3: lost\n"
