@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from nodetune.guard.node.condition import TYPE
-from nodetune.guard.node.node_status import KIND
+from nodetune.guard.node.condition import HARDWARE, TYPE, TYPES
+from nodetune.guard.node.node_status import COMPONENT, KIND
 from nodetune.remote.kubernetes.cordon import BY
 from tests.unit.guard.test_manifests import made
 
@@ -80,7 +80,7 @@ class Cluster:
         kubectl("delete", "namespace", "nodetune", "--ignore-not-found")
         ours = "clusterrole,clusterrolebinding,validatingadmissionpolicy,validatingadmissionpolicybinding"
         kubectl("delete", ours, "-l", "app.kubernetes.io/name=nodetune")
-        removed = {"status": {"conditions": [{"type": TYPE, "$patch": "delete"}]}}
+        removed = {"status": {"conditions": [{"type": each, "$patch": "delete"} for each in TYPES]}}
         kubectl("patch", "node", self.node, "--subresource=status", "--type=strategic", "-p", json.dumps(removed))
         kubectl("label", "node", self.node, f"{LABEL}-")
 
@@ -128,6 +128,7 @@ def test_the_condition_follows_an_enforced_check_and_is_kept(cluster, tmp_path):
 OTHERS = {
     "Ready": {"status": {"conditions": [{"type": "Ready", "status": "False"}]}},
     "without Ready": {"status": {"conditions": [{"type": "Ready", "$patch": "delete"}]}},
+    "a condition without a status": {"status": {"conditions": [{"type": HARDWARE, "status": ""}]}},
     "another condition": {"status": {"conditions": [{"type": "Other", "status": "True"}]}},
     "capacity": {"status": {"capacity": {"nvidia.com/gpu": "8"}}},
     "addresses": {"status": {"addresses": [{"type": "ExternalIP", "address": "192.0.2.1"}]}},
@@ -157,6 +158,10 @@ def test_its_token_changes_its_condition_and_nothing_else(cluster):
     )
     try:
         assert _patched(token, "of-a-test", OURS) == 403
+        assert _made(token, event(cluster.node)) == 201
+        wrong = [event("of-a-test"), event(cluster.node, kind="Pod"), event(cluster.node, component="kubelet")]
+        assert [_made(token, each) for each in wrong] == [403] * 3
+        assert _made(token, event(cluster.node), "nodetune") in (403, 422)
         assert _patched(kubectl("create", "token", "-n", "nodetune", "nodetune-guard"), cluster.node, OURS) == 403
         assert _patched(token, cluster.node, {"spec": {"unschedulable": True}}, "") == 403
         assert _patched(token.strip() + "x", cluster.node, OURS) == 401
@@ -196,29 +201,27 @@ def test_the_token_for_fixes_cordons_nodes_and_changes_nothing_else_of_them(clus
         kubectl("annotate", "node", cluster.node, "of-a-test-", f"{BY}-")
 
 
+def event(node, kind="Node", component=COMPONENT):
+    about = {"apiVersion": "v1", "kind": kind, "name": node, **({} if kind == "Node" else {"namespace": "default"})}
+    return {"metadata": {"generateName": "test-"}, "involvedObject": about, "source": {"component": component}}
+
+
+def _made(token, made, namespace="default"):
+    """The status of the answer to an Event."""
+    return _asked("POST", token, f"/api/v1/namespaces/{namespace}/events", made, "application/json")
+
+
 def _patched(token, node, patch, part="/status", kind=KIND):
     """The status of the answer."""
-    command = [
-        "curl",
-        "-sk",
-        "-o",
-        os.devnull,
-        "-w",
-        "%{http_code}",
-        "-X",
-        "PATCH",
-        "-d",
-        json.dumps(patch),
-        "-H",
-        f"Content-Type: {kind}",
-    ]
+    return _asked("PATCH", token, f"/api/v1/nodes/{node}{part}", patch, kind)
+
+
+def _asked(method, token, path, body, kind):
     server = yaml.safe_load(Path(CONFIG).read_text())["clusters"][0]["cluster"]["server"]
-    done = subprocess.run(
-        [*command, "-H", f"Authorization: Bearer {token.strip()}", f"{server}/api/v1/nodes/{node}{part}"],
-        capture_output=True,
-        text=True,
-    )
-    return int(done.stdout)
+    headers = {"Content-Type": kind, "Authorization": f"Bearer {token.strip()}"}
+    given = [word for name, value in headers.items() for word in ("-H", f"{name}: {value}")]
+    command = ["curl", "-sk", "-o", os.devnull, "-w", "%{http_code}", "-X", method, "-d", json.dumps(body), *given]
+    return int(subprocess.run([*command, f"{server}{path}"], capture_output=True, text=True).stdout)
 
 
 def test_a_second_release_says_which_guard_is_there(cluster):
@@ -256,6 +259,7 @@ def test_an_uninstalled_chart_leaves_nothing_behind(cluster):
     cluster.until("False")
     subprocess.run(["helm", "uninstall", "nodetune", "-n", "nodetune", "--wait"], check=True, capture_output=True)
     assert cluster.condition() == {}
+    assert HARDWARE not in kubectl("get", "node", cluster.node, "-o", "json")
     ours = "clusterrole,clusterrolebinding,validatingadmissionpolicy,validatingadmissionpolicybinding"
     assert kubectl("get", ours, "-l", "app.kubernetes.io/name=nodetune", "-o", "name") == ""
     assert (

@@ -42,12 +42,12 @@ class ApiServer:
     """`answers` has what comes next: a status, (status, headers), "stall", "drip", "cut" or "half"; then 200.
 
     `requests` has what was asked. `token`, if there is one, is the only one that is accepted. `nodes` maps the names of
-    nodes to the types of their conditions; they are listed two at a time.
+    nodes to the types of their conditions; they are listed two at a time. `conditions` has what was patched, by node and type.
     """
 
     def __init__(self, folder):
         self.folder, self.answers, self.requests = folder, [], []
-        self.nodes, self.token = {}, ""
+        self.nodes, self.token, self.conditions = {}, "", {}
         certificate(folder)
         (folder / "token").write_text("first")
         self.over = threading.Event()
@@ -79,6 +79,8 @@ class ApiServer:
                 there.requests.append((self.path, dict(self.headers), json.loads(body)))
                 there.answer(self)
 
+            do_POST = do_PATCH  # noqa: N815  (as the library names it)
+
             def do_GET(self):
                 names, at = sorted(there.nodes), int(self.path.partition("continue=")[2] or 0)
                 items = [_node(name, there.nodes[name]) for name in names[at : at + 2]]
@@ -105,9 +107,23 @@ class ApiServer:
         elif how != "cut":
             status, headers = how if isinstance(how, tuple) else (how, {})
             path, _, body = self.requests[-1]
-            if status == 200 and body["status"]["conditions"][0].get("$patch") == "delete":
-                self.nodes[path.split("/")[-2]].remove(body["status"]["conditions"][0]["type"])
-            _send(handler, status, {"kind": "Status", "message": f"said with {status}"}, headers)
+            told = {"kind": "Status", "message": f"said with {status}"}
+            if status == 200 and path.endswith("/status"):
+                node = path.split("/")[-2]
+                self._patch(node, body["status"]["conditions"])
+                told = {"status": {"conditions": list(self.conditions.get(node, {}).values())}}
+            _send(handler, 201 if path.endswith("/events") and status == 200 else status, told, headers)
+
+    def _patch(self, node, conditions):
+        """As a strategic merge patch does it."""
+        there = self.conditions.setdefault(node, {})
+        for each in conditions:
+            if each.get("$patch") != "delete":
+                there[each["type"]] = {**there.get(each["type"], {}), **each}
+                continue
+            there.pop(each["type"], None)
+            if each["type"] in self.nodes.get(node, ()):
+                self.nodes[node].remove(each["type"])
 
 
 def _node(name, conditions):

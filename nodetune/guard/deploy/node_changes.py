@@ -16,6 +16,7 @@ from nodetune.guard.deploy.paths import (
     CHECK,
     ETC,
     HOME,
+    KEPT,
     OPT,
     POLICY,
     PYTHONS,
@@ -25,6 +26,7 @@ from nodetune.guard.deploy.paths import (
     TIMER,
     UNITS,
 )
+from nodetune.probe.guard import FILE
 from nodetune.remediation import host_changes
 
 SLACK_SECONDS = 1
@@ -114,7 +116,7 @@ def units(place: GuardPaths, textfile: str) -> dict[str, str]:
 def _known(policy: Mapping[str, Any], place: GuardPaths) -> dict[str, Any]:
     """Return the values for every script."""
     seconds = math.ceil(policy["seconds"]["total"]) + SLACK_SECONDS
-    return {**asdict(place), "run": RUN, "policy": POLICY, "seconds": seconds}
+    return {**asdict(place), "run": RUN, "kept": KEPT, "policy": POLICY, "seconds": seconds}
 
 
 def _timer(place: GuardPaths, textfile: str) -> list[dict[str, Any]]:
@@ -163,6 +165,7 @@ def remove(folders: Iterable[str], service: str | None) -> list[dict[str, Any]]:
         _file(f"{HOME}/{CHECK}", None),
         *(_gone(f"{HOME}/{name}", OPT) for name in SCRIPTS),
         _gone(POLICY, ETC),
+        _file(f"{KEPT}/{FILE}", None),
         *(_no_program(path) for path in folders),
     ]
     return [*([_group("guard-timer", units)] if service is not None else []), _group("guard", changes)]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nodetune import data
 from nodetune.api.derived import lookup
 from nodetune.api.facts_view import FactsView
 from nodetune.api.model import Finding, HostResult
@@ -18,7 +19,7 @@ from nodetune.guard.deploy.request import PolicySettings
 from nodetune.hosts.target import Target
 from nodetune.remediation.ansible.inventory import as_probed
 
-FACTS = ("own.files", "slurm.present", "slurm.config")
+FACTS = ("own.files", "slurm.present", "slurm.config", "host.dmi.product_name")
 FETCHED = ("/run/slurm/conf/", "/conf-cache/")
 """Where a configless slurmd keeps what it was sent: writing there changes nothing."""
 
@@ -70,6 +71,7 @@ class GuardedNode:
         self.slurm = bool(config) or self._fact("slurm.present") is True
         self.conf, self.settings = str(config.get("file", "")), dict(config.get("settings", {}))
         self.writable_conf = "" if any(each in self.conf for each in FETCHED) else self.conf
+        self.product = str(self._fact("host.dmi.product_name") or "")
         self.uid = self.facts.about.get("uid")
 
     def _fact(self, name: str) -> Any:
@@ -123,5 +125,6 @@ def new_policies(
             resolved[key] = profile.resolve(names, site)
             policy.require_gateable(resolved[key], site)
         kept = {name: node.policy[name] for name in KEPT if name in node.policy}
-        found[node.name] = policy.checked(resolved[key], node.name, {**kept, **settings.by_name})
+        made = policy.checked(resolved[key], node.name, {**kept, **settings.by_name})
+        found[node.name] = {**made, "gpus": made["gpus"] or data.gpus_of_machine(node.product)}
     return found

@@ -7,6 +7,7 @@ POLICY = f"{ETC}/guard.json"
 HOME = f"{OPT}/guard"
 RUN = "/run/nodetune/guard"
 VAR = "/var/lib/nodetune"
+KEPT = f"{VAR}/guard"
 ARCHIVES = f"{VAR}/programs"
 SCRIPTS = ("prolog", "epilog", "healthcheck", "taskprolog")
 """The programs that Slurm calls, by their names in HOME."""

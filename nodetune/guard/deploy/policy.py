@@ -12,6 +12,7 @@ from typing import Any
 
 import nodetune
 from nodetune.api.model import Check, Waiver
+from nodetune.api.predicates import Equals
 from nodetune.config import waivers
 from nodetune.config.profile import Overlay, Profile
 from nodetune.foundation import UserError, yaml_lines
@@ -77,11 +78,19 @@ def make(profile: Profile, host: str, settings: Mapping[str, Any] | None = None)
         "seconds": {**DEFAULTS["seconds"], **chosen["seconds"]},
         "environment": {**_nccl(profile.checks), **_environment(chosen["environment"])},
         "inspector": _inspector(chosen["inspector"]),
+        "gpus": _promised(profile.checks),
         "checks": [
             gating_checks.entry(each) for each in profile.checks if each.id in profile.gates and each.accept is not None
         ],
         "waivers": [_waiver(each) for each in profile.waivers if waivers.covers(each.hosts, host)],
     }
+
+
+def _promised(checks: Iterable[Check]) -> int:
+    """Return how many GPUs the site says that a host has, by gpu-count-unexpected; 0 if it does not say."""
+    accepted = next((each.accept for each in checks if each.id == "gpu-count-unexpected"), None)
+    number = accepted.wanted if isinstance(accepted, Equals) else accepted
+    return number if isinstance(number, int) and number > 0 else 0
 
 
 def _nccl(checks: Iterable[Check]) -> dict[str, str]:

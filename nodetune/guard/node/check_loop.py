@@ -13,6 +13,7 @@ import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from nodetune import data
 from nodetune.guard.node import gating_checks, health, log, policy, read, records, report
 from nodetune.guard.node.invocation import InconclusiveError, say
 from nodetune.onhost import host_root, worker
@@ -74,6 +75,7 @@ def _import_all(chosen: Policy) -> None:
     families = read.families(name for check in chosen.checks for name in check["facts"])
     for name in (*USED_LATER, *(f"nodetune.probe.{family}" for family in families)):
         import_module(name)
+    data.table("machines")  # its file is not on the host
 
 
 def _no_verdict(node: str, why: object) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 from nodetune.api.device import Device
 from nodetune.api.model import Absent, Each, Finding, HostFacts, Unread, Value
 from nodetune.audit.devices import named
-from nodetune.guard.node import log
+from nodetune.guard.node import hardware, log
 from nodetune.guard.node.invocation import MAX_GPUS, Job
 
 GPU_SUBJECT = re.compile(r"GPU\d+|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
@@ -139,7 +139,7 @@ def decide(
     if by.blamed:
         of_host = named(by.blamed, host)
         return Decision("fail", log.reason(by.blamed, of_host), *parts, devices=of_host)
-    gpu = [finding for finding, check in zip(found, checks) if check["about"] == "gpu"]
+    gpu = [each for each, check in zip(found, checks) if check["about"] == "gpu" and check["id"] != hardware.CHECK]
     why = log.unknown(by.unknown) if by.unknown else _not_judged(gpu, cards, job)
     if why:
         return Decision("inconclusive", why, *parts)

@@ -15,6 +15,7 @@ from typing import Any
 
 from nodetune.foundation import text as plain_text
 from nodetune.guard.node import records
+from nodetune.guard.node.invocation import GIVEN
 from nodetune.guard.node.records import PREFIX
 from nodetune.guard.node.scontrol import ScontrolError, Slurm, SlurmNode
 
@@ -28,7 +29,7 @@ RECENT_SECONDS = 1800
 NOTE, EXPLAINED = "drained.json", "explained"
 AWAITS = "awaits_reason"
 """Marks the note of a job that the guard held, and whose drain is Slurm's until it gets the guard's reason."""
-KEPT = "/var/lib/nodetune/guard"
+KEPT = GIVEN["kept"]
 """A copy outside /run, which a reboot empties: a reboot is often what fixes the node."""
 
 

@@ -88,9 +88,9 @@ def _judged(
 
     left = asked.started + chosen.total * READ_SHARE - time.monotonic()
     names = {name for check in checks for name in check["facts"]}
-    started = read.start(names, left, chosen.step, chosen.stuck, asked.run)
+    started = read.start(names, left, chosen.step, chosen.stuck, asked)
     # while the readers are at work
-    from nodetune.guard.node import decide, gating_checks, gpu_index, leftover_processes
+    from nodetune.guard.node import decide, gating_checks, gpu_index, hardware, leftover_processes
 
     listed = gpu_index.listed(job.conf, job.node)
     reading = started.finish()
@@ -102,7 +102,8 @@ def _judged(
     kills = chosen.kill_leftovers and chosen.mode == "enforce"
     killed = [pid for pid in left_behind if kills and leftover_processes.end(pid, job, uid)]
     facts = {name: since(before[name], now) if name in before else now for name, now in reading.facts.items()}
-    host = gating_checks.host_facts(facts, reading.failed)
+    reading.facts = facts
+    host = hardware.host_facts(asked, chosen, reading)
     of_job = gating_checks.host_facts({**facts, **processes}, reading.failed)
     views = {**gating_checks.for_a_drain(facts, reading.failed), IN_USE: of_job}
     found = gating_checks.findings(checks, host, reading.failed, views)  # other jobs' programs are no leftovers

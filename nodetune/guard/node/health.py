@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from nodetune.audit import devices
-from nodetune.guard.node import drain, failure_limit, gating_checks, log, policy, read, records, scontrol
+from nodetune.guard.node import drain, failure_limit, gating_checks, hardware, log, policy, read, records, scontrol
 from nodetune.guard.node.invocation import INCONCLUSIVE, RUN, say
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ def look(asked: Arguments, node: str, chosen: policy.Policy) -> dict[str, Any]:
     """Read and judge. Waived findings are reported but do not count."""
     left = asked.started + chosen.total * READ_SHARE - time.monotonic()
     names = {name for check in chosen.checks for name in check["facts"]}
-    reading = read.start(names, left, chosen.step, chosen.stuck, asked.run).finish()
-    host = gating_checks.host_facts(reading.facts, reading.failed)
+    reading = read.start(names, left, chosen.step, chosen.stuck, asked).finish()
+    host = hardware.host_facts(asked, chosen, reading)
     views = gating_checks.for_a_drain(reading.facts, reading.failed)
     found = gating_checks.findings(chosen.checks, host, reading.failed, views)
     waived = chosen.waived()
@@ -96,6 +96,11 @@ def look(asked: Arguments, node: str, chosen: policy.Policy) -> dict[str, Any]:
         "findings": [log.as_data(each) for each in failed],
         "unknown": [log.as_data(each) for each in unknown],
         "waived": [log.as_data(each) for each in found if each.status == "fail" and each.check in waived],
+        **(
+            {"hardware": hardware.for_reporter(asked, chosen, host)}
+            if not asked.kept and hardware.asked_for(chosen)
+            else {}
+        ),
     }
 
 

@@ -14,17 +14,22 @@ DOING = {
     **{name: name for name in ("prolog", "epilog", "health", "show", "report", "clear", "pod")},
     "look": "check_once",
     "looks": "check_loop",
+    "alive": "container_state",
+    "ready": "container_state",
 }
 """Word on the command line → the module that does it. Pods of another edition use the same words."""
 
 GIVEN = {
     "policy": "/etc/nodetune/guard.json",
     "run": "/run/nodetune/guard",
+    "kept": "/var/lib/nodetune/guard",
     "nonce": "",
     "result": "/result",
+    "state": "",
     "host": "/host",
     "enforce": "",
     "every": "30",
+    "gpus": "0",
 }
 MAX_MESSAGE_LENGTH = 500
 MAX_GPUS = 1024
@@ -37,8 +42,9 @@ class InconclusiveError(Exception):
 class Arguments:
     """The command line: what to do, and with which files. `nonce` marks the failure record as one of this run.
 
-    In the pods of Kubernetes: `result` is the folder that they share, `host` where the root of the host is, `enforce`
-    the checks that make a problem, and `every` the seconds from look to look.
+    `kept` is the folder that survives a reboot; empty in the pods of Kubernetes. There `result` is the folder that they
+    share, `state` the reporter's own, `host` where the root of the host is, `enforce` the checks that make a problem,
+    `every` the seconds from look to look, and `gpus` how many GPUs a label of the node promises.
     """
 
     def __init__(self, arguments: list[str]) -> None:
@@ -53,6 +59,8 @@ class Arguments:
         self.result, self.host, self.enforce, self.every = (
             given[name] for name in ("result", "host", "enforce", "every")
         )
+        self.kept, self.state = given["kept"], given["state"]
+        self.gpus = int(given["gpus"]) if given["gpus"].isascii() and given["gpus"].isdigit() else 0
         if len(words) > 1 or self.doing not in DOING:
             raise InconclusiveError(
                 f"asked for {' '.join(words)!r}: it knows {', '.join(DOING)} and --{', --'.join(given)}"

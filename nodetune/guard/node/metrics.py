@@ -25,6 +25,7 @@ HELP = {
     "info": ("gauge", "The guard of this node: version, profile, mode and action."),
     "result": ("gauge", "1 for the result of the last health check: pass, fail or inconclusive (old name: blind)."),
     "result_timestamp_seconds": ("gauge", "Time when the last health check ended."),
+    "verdict_timestamp_seconds": ("gauge", "Time of the last health check that could judge."),
     "result_duration_seconds": ("gauge", "Duration of the last health check."),
     "failing_check": ("gauge", "1 for each check that failed in the last health check."),
     "run_timestamp_seconds": ("gauge", "Time of the last guard run, for a job or by timer."),
@@ -42,6 +43,7 @@ class GuardFiles:
         self.policy = _data(policy)
         found = _data(os.path.join(run, result))
         self.health = found if found.get("verdict") in VERDICTS else {}
+        self.judged = _data(os.path.join(run, "verdict.json"))
         self.now = now
         self.off = next((path for path in self.policy.get("off") or () if os.path.lexists(str(path))), "")
         self.inconclusive_runs = _number(_text(os.path.join(run, OLD))) + _files(os.path.join(run, "uncounted"))
@@ -83,6 +85,8 @@ def samples(state: GuardFiles) -> Iterator[Sample]:
         yield "result", {"verdict": verdict}, state.health["verdict"] == verdict
     yield "result", {"verdict": OLD}, state.health["verdict"] == "inconclusive"
     yield "result_timestamp_seconds", {}, _number(state.health.get("time"))
+    if judged := _number(state.judged.get("time")):
+        yield "verdict_timestamp_seconds", {}, judged
     yield "result_duration_seconds", {}, _number(state.health.get("seconds"))
     for each in state.health.get("findings") or ():
         yield "failing_check", {"check": str(each.get("check")), "severity": str(each.get("severity"))}, 1

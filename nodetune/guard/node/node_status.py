@@ -1,11 +1,12 @@
-"""The guard's condition at the API server of Kubernetes: written, and cleared, by one HTTPS request.
+"""The guard's conditions at the API server of Kubernetes: written, and cleared, by one HTTPS request.
 
-A strategic merge patch changes this condition and keeps all others; nothing is read first. The token is read each time:
-the kubelet replaces the file before the token ends.
+A strategic merge patch changes these conditions and keeps all others. Nothing may be read: what the node had before is in the
+answer to a patch that changes nothing but a time. The token is read each time: the kubelet replaces the file before the token ends.
 """
 
 from __future__ import annotations
 
+import calendar
 import http.client
 import json
 import os
@@ -13,19 +14,22 @@ import re
 import ssl
 import time
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from nodetune.foundation import text as plain_text
-from nodetune.guard.node.condition import TYPE, Condition
+from nodetune.guard.node.condition import HARDWARE, REASONS, TYPE, TYPES, Condition
 from nodetune.onhost import worker
 
 KIND = "application/strategic-merge-patch+json"
 TOKEN, CA = "token", "ca.crt"
 SECONDS = 10.0
 """For a whole request, however slowly its parts arrive."""
-MAX_ANSWER, MAX_REASON = 1 << 16, 300
+MAX_ANSWER, MAX_REASON, MAX_EVENT = 1 << 16, 300, 1000
+COMPONENT, EVENTS = "nodetune-guard", "default"
+"""The maker of Events, and the namespace of those about nodes."""
+TIME = "%Y-%m-%dT%H:%M:%SZ"
 PAGE = 100
 """Nodes that are asked for at a time."""
 MAX_WAIT_SECONDS = 600.0
@@ -53,20 +57,29 @@ class Server:
         """Return the server that the kubelet names. Raise KeyError or ValueError."""
         return cls(environment["KUBERNETES_SERVICE_HOST"], int(environment["KUBERNETES_SERVICE_PORT"]), folder)
 
-    def patch(self, node: str, condition: Condition, since: float) -> None:
-        """Write the condition; `since` is when its status began. Raise ApiRefusedError."""
-        self._patch(node, _body(condition, since))
+    def patch(self, node: str, condition: Condition, since: float) -> dict[str, Any]:
+        """Write the condition; `since` is when its status began. Return our conditions by type. Raise ApiRefusedError."""
+        return self._patch(node, _body(condition, since), _memory())
+
+    def touch(self, node: str, hardware: str = "") -> dict[str, Any]:
+        """Write how much hardware the node has (empty: as it is). Return our conditions by type. Raise ApiRefusedError."""
+        return self._patch(node, _memory(hardware))
+
+    def tell(self, node: str, condition: Condition) -> None:
+        """Make an Event of the node. Raise ApiRefusedError."""
+        self._ask("POST", f"/api/v1/namespaces/{EVENTS}/events", json.dumps(_event(node, condition)).encode())
 
     def clear(self, node: str) -> None:
-        """Remove the condition. Raise ApiRefusedError."""
-        self._patch(node, {"type": TYPE, "$patch": "delete"})
+        """Remove the conditions. Raise ApiRefusedError."""
+        self._patch(node, *({"type": each, "$patch": "delete"} for each in TYPES))
 
-    def _patch(self, node: str, told: Mapping[str, Any]) -> None:
+    def _patch(self, node: str, *told: Mapping[str, Any]) -> dict[str, Any]:
         path = f"/api/v1/nodes/{urllib.parse.quote(node, safe='')}/status"
-        self._ask("PATCH", path, json.dumps({"status": {"conditions": [told]}}).encode())
+        found: dict[str, Any] = self._ask("PATCH", path, json.dumps({"status": {"conditions": told}}).encode())
+        return found
 
     def with_condition(self) -> list[str]:
-        """Return the names of the nodes that have the condition, in whatever state. Raise ApiRefusedError."""
+        """Return the names of the nodes that have one of the conditions, in whatever state. Raise ApiRefusedError."""
         found: list[str] = []
         after = ""
         while True:
@@ -94,12 +107,13 @@ class Server:
         trusted = ssl.create_default_context(cafile=os.path.join(self.folder, CA))
         # twice as long: whoever waits for this process gives up first, and says so
         there = http.client.HTTPSConnection(self.host, self.port, timeout=2 * SECONDS, context=trusted)
-        headers = {"Authorization": f"Bearer {token}", "User-Agent": "nodetune-guard"}
-        there.request(method, path, body, {**headers, "Content-Type": KIND} if body else headers)
+        headers = {"Authorization": f"Bearer {token}", "User-Agent": COMPONENT}
+        kinds = {"PATCH": {"Content-Type": KIND}, "POST": {"Content-Type": "application/json"}}
+        there.request(method, path, body, {**headers, **kinds.get(method, {})})
         answer = there.getresponse()
-        if answer.status != http.client.OK:
+        if answer.status not in (http.client.OK, http.client.CREATED):
             return _refused(answer), _wait(answer.headers), None
-        return "", 0.0, None if body else _nodes(json.load(answer))
+        return "", 0.0, READ[method](json.load(answer))
 
 
 def _nodes(listed: Any) -> tuple[list[str], str]:
@@ -107,9 +121,41 @@ def _nodes(listed: Any) -> tuple[list[str], str]:
     named = [
         str(node["metadata"]["name"])
         for node in listed["items"]
-        if any(each.get("type") == TYPE for each in node["status"].get("conditions") or ())
+        if any(each.get("type") in TYPES for each in node["status"].get("conditions") or ())
     ]
     return named, urllib.parse.quote(str(listed["metadata"].get("continue") or ""), safe="")
+
+
+def _ours(node: Any) -> dict[str, Any]:
+    """Return our conditions of a node by type."""
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return {each["type"]: each for each in conditions if each.get("type") in TYPES}
+
+
+READ: Mapping[str, Callable[[Any], Any]] = {"GET": _nodes, "PATCH": _ours, "POST": lambda _: None}
+"""The part of an answer that is used."""
+
+
+def _memory(hardware: str = "") -> dict[str, str]:
+    """Return the memory as a condition: False as all that are well, so that no alert takes it for a problem."""
+    now = _time(time.time())
+    told = {"reason": "HardwareSeen", "message": hardware, "lastTransitionTime": now} if hardware else {}
+    return {"type": HARDWARE, "status": "False", "lastHeartbeatTime": now, **told}
+
+
+def _event(node: str, condition: Condition) -> dict[str, Any]:
+    now = _time(time.time())
+    return {
+        "metadata": {"generateName": "nodetune-guard-", "namespace": EVENTS},
+        "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node},  # as the kubelet's
+        "type": "Normal" if condition.reason == REASONS["False"] else "Warning",
+        "reason": condition.reason,
+        "message": condition.message[:MAX_EVENT],
+        "source": {"component": COMPONENT, "host": node},
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }
 
 
 def _body(condition: Condition, since: float) -> dict[str, str]:
@@ -124,7 +170,15 @@ def _body(condition: Condition, since: float) -> dict[str, str]:
 
 
 def _time(seconds: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+    return time.strftime(TIME, time.gmtime(seconds))
+
+
+def begun(condition: Mapping[str, Any]) -> float:
+    """Return when the status of a condition began, in Unix seconds; now if it does not say."""
+    try:
+        return float(calendar.timegm(time.strptime(str(condition.get("lastTransitionTime")), TIME)))
+    except ValueError:
+        return time.time()
 
 
 def _refused(answer: http.client.HTTPResponse) -> str:

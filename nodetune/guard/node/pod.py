@@ -27,7 +27,7 @@ def run(asked: Arguments, job: Job) -> int:  # noqa: ARG001  (every sub-command 
     left = asked.started + chosen.total * READ_SHARE - time.monotonic()
     checks = [each for each in chosen.checks if _asks_nvml_only(each) and each["id"] not in chosen.waived()]
     names = {name for check in checks for name in check["facts"]}
-    reading = read.start(names, left, chosen.step, chosen.stuck, asked.run).finish()
+    reading = read.start(names, left, chosen.step, chosen.stuck, asked).finish()
     if "gpu" in reading.failed:
         checks = [each for each in chosen.checks if each["id"] == gating_checks.NVML]
     host = gating_checks.host_facts(reading.facts, reading.failed)

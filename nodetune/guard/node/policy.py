@@ -46,6 +46,7 @@ class Policy:
         self.stuck = _number(seconds, "stuck")
         self.reuse = _number(data, "reuse_seconds")
         self.cap = int(_number(data, "cap_nodes_per_hour"))
+        self.gpus: int = _entry(data, "gpus", int) if "gpus" in data else 0
         self.shared = _path(data, "shared") if data.get("shared") is not None else ""
         self.off = [_path({"off": each}, "off") for each in _entry(data, "off", list)]
         self.scontrol = _path(data, "scontrol")

@@ -58,9 +58,10 @@ def _judged(asked: Arguments, job: Job, chosen: policy.Policy, checks: list[dict
     """Return the decision, or None if another run has just passed for us. Raise InconclusiveError."""
     lock = os.open(os.path.join(asked.run, records.LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        if _waited(lock, asked.started + chosen.total * LOCK_SHARE) and cache.holds(asked.run, asked.policy, job):
+        waited = _waited(lock, asked.started + chosen.total * LOCK_SHARE)
+        if waited and cache.holds(asked.run, asked.policy, job):
             return None
-        return _read(asked, job, chosen, checks)
+        return _read(asked, job, chosen, checks, waited=waited)
     finally:
         os.close(lock)
 
@@ -82,17 +83,21 @@ def _waited(lock: int, until: float) -> bool:
             return waited
 
 
-def _read(asked: Arguments, job: Job, chosen: policy.Policy, checks: list[dict[str, Any]]) -> Decision:
+def _read(asked: Arguments, job: Job, chosen: policy.Policy, checks: list[dict[str, Any]], *, waited: bool) -> Decision:
     from nodetune.guard.node import read
 
-    left = asked.started + chosen.total * READ_SHARE - time.monotonic()
     names = {name for check in checks for name in check["facts"]} | set(chosen.snapshot if job.has_gpus else ())
-    started = read.start(names, left, chosen.step, chosen.stuck, asked.run)
-    from nodetune.guard.node import decide, gating_checks, gpu_index
+    began = time.monotonic()
+    left = asked.started + chosen.total * READ_SHARE - began
+    earlier = read.of_another_run(asked, chosen.stamp, names) if waited else None
+    started = earlier or read.start(names, left, chosen.step, chosen.stuck, asked)
+    from nodetune.guard.node import decide, gating_checks, gpu_index, hardware
 
     listed = gpu_index.listed(job.conf, job.node) if job.has_gpus else ()
     reading = started.finish()
-    host = gating_checks.host_facts(reading.facts, reading.failed)
+    if reading is not earlier:
+        read.leave(reading, asked, chosen.stamp, names, began)
+    host = hardware.host_facts(asked, chosen, reading)
     found = gating_checks.findings(checks, host, reading.failed)
     decision = decide.decide(found, checks, host, job, chosen.waived(), listed)
     passed = [f"GPU{number}" for number in decision.healthy] if job.has_gpus else [cache.NODE]

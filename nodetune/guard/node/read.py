@@ -11,6 +11,7 @@ from importlib import import_module
 from nodetune.guard.node import records
 from nodetune.onhost import one_reader, process_time
 from nodetune.onhost.worker import Worker
+from nodetune.probe import guard as memory
 from nodetune.probe import main
 from nodetune.probe import read as bounded
 
@@ -18,6 +19,8 @@ TYPE_CHECKING = False  # the real one is in typing, which costs ten milliseconds
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
+
+    from nodetune.guard.node.invocation import Arguments
 
 MAPPING = ("gpu.count", "gpu.nvml_status", "gpu.minor_number", "gpu.bdf")
 ON_BUS = ("pci.gpus", "pci.devices")
@@ -29,6 +32,7 @@ CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
 DEVICES = "/dev"
 WAKING = ("nvmlInit", "nvmlDeviceGetHandleBy", "open /dev/nvidia")
 """Calls that wake GPUs which nothing keeps awake (no nvidia-persistenced): that takes seconds for each."""
+LAST_READING = "reading.json"
 TURN_SHARE = 0.4
 """Of the time, the part in which to wait for another reader (an audit's) to end."""
 
@@ -39,6 +43,36 @@ class Reading:
     def __init__(self) -> None:
         self.facts: dict[str, Any] = {}
         self.failed: dict[str, tuple[str, str]] = {}
+
+    def finish(self) -> Reading:
+        """Return itself: it is over, unlike one that has only started."""
+        return self
+
+
+def leave(reading: Reading, asked: Arguments, policy: str, names: Iterable[str], began: float) -> None:
+    """Leave a whole reading to the runs that waited for it; `began` in seconds of the clock that no one sets."""
+    import json
+
+    made = {"policy": policy, "boot": records.boot_id(), "began": began, "names": sorted(names), "facts": reading.facts}
+    try:
+        if not reading.failed:
+            records.write(os.path.join(asked.run, LAST_READING), json.dumps(made) + "\n")
+    except OSError:
+        return  # they read themselves
+
+
+def of_another_run(asked: Arguments, policy: str, names: set[str]) -> Reading | None:
+    """Return the last reading if it began after this run did: then it is as new as one of this run's own."""
+    import json
+
+    found = Reading()
+    try:
+        made = json.loads(records.read(os.path.join(asked.run, LAST_READING)))
+        same = (made["policy"], made["boot"]) == (policy, records.boot_id()) and names <= set(made["names"])
+        found.facts = made["facts"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if same and made["began"] >= asked.started else None
 
 
 class FactReader(Worker):  # type: ignore[misc]
@@ -71,12 +105,12 @@ class FactReader(Worker):  # type: ignore[misc]
                 self.left.remove(content)
 
 
-def start(names: Iterable[str], seconds: float, step: float, stuck: float, run: str) -> Started:
+def start(names: Iterable[str], seconds: float, step: float, stuck: float, invoked: Arguments) -> Started:
     """Set the readers to work on these facts. They end within `seconds`; no single NVML call gets more than `step`.
 
-    `run` is the folder with the lock file that separates readers from processes that only have their name.
+    In the folder `run` is the lock file that separates readers from processes that only have their name.
     """
-    bounded.PATIENCE = seconds / main.TOTAL_SECONDS
+    bounded.PATIENCE, memory.FOLDER, run = seconds / main.TOTAL_SECONDS, invoked.kept, invoked.run
     asked = families(names)
     alone = {family: names for family, names in asked.items() if family in main.ALONE}
     together = {family: names for family, names in asked.items() if family not in main.ALONE}

@@ -54,11 +54,16 @@ def _count(run: str) -> None:
     marks = os.listdir(folder) if os.path.isdir(folder) else []
     if not marks:
         return
-    path = os.path.join(run, COUNT)
-    times, _, rest = read(path).partition("\n")[0].partition(" ") if os.path.exists(path) else ("0", "", "")
-    write(path, f"{int(times or 0) + len(marks)} {rest or 'times since boot'}\n")
+    count(run, len(marks))
     for name in marks:
         os.unlink(os.path.join(folder, name))
+
+
+def count(run: str, more: int) -> None:
+    """Add to the number of inconclusive runs. Raise OSError or ValueError."""
+    path = os.path.join(run, COUNT)
+    times, _, rest = read(path).partition("\n")[0].partition(" ") if os.path.exists(path) else ("0", "", "")
+    write(path, f"{int(times or 0) + more} {rest or 'times since boot'}\n")
 
 
 def keep(run: str, job: str, record: str) -> None:
@@ -70,8 +75,8 @@ def keep(run: str, job: str, record: str) -> None:
         pass  # the failure is on record; only `guard status` has to wait for its reason
 
 
-def write(path: str, text: str) -> None:
-    """Replace a file as a whole. Raise OSError, and then leaves no part of it."""
+def write(path: str, text: str, *, sync: bool = False) -> None:
+    """Replace a file as a whole; with `sync` also where power fails. Raise OSError, and then leaves no part of it."""
     folder, name = os.path.split(path)
     new = os.path.join(folder, f"{WRITING}{name}-{os.getpid()}")
     handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
@@ -80,6 +85,8 @@ def write(path: str, text: str) -> None:
             data = text.encode("utf-8", "backslashreplace")
             while data:
                 data = data[os.write(handle, data) :]
+            if sync:
+                os.fsync(handle)
         finally:
             os.close(handle)
         os.replace(new, path)

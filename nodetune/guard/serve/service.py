@@ -23,6 +23,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from nodetune.foundation import UserError
 from nodetune.foundation import text as plain_text
 from nodetune.guard import node
+from nodetune.guard.node.invocation import GIVEN
 from nodetune.guard.serve.request import ServeRequest
 
 PACKAGE, SERVICE, METHOD = "nvhcd", "HealthCheckService", "RunHealthCheck"
@@ -30,6 +31,7 @@ FRESH_SECONDS = 5.0
 """Answers within this time come from one look: every user of the node may ask."""
 MAX_SECONDS = 45.0
 """For a look. The client waits for 60."""
+KEPT = GIVEN["kept"]
 FOR_ALL = 0o666
 """Jobs of all users ask."""
 PROGRAM = Path(node.__path__[0]) / "__main__.py"
@@ -72,7 +74,16 @@ class CheckRunner:
 
     def _look(self) -> Mapping[str, Any]:
         """Look in a process of its own: one that serves must not fork."""
-        options = ["--policy", str(self._request.policy), "--run", str(self._request.state), "--host", "/"]
+        options = [
+            "--policy",
+            str(self._request.policy),
+            "--run",
+            str(self._request.state),
+            "--kept",
+            KEPT,
+            "--host",
+            "/",
+        ]
         command = [sys.executable, "-I", "-B", str(PROGRAM), "look", *options]
         try:
             ended = subprocess.run(

@@ -13,6 +13,7 @@ import lab
 from nodetune.config import profile
 from nodetune.foundation import paths
 from nodetune.guard.deploy import policy
+from nodetune.probe import guard as memory
 from tests.support import nvml_substitute
 from tests.unit.guard import install
 
@@ -79,6 +80,8 @@ class Guarded(lab.Cluster):
         library.mkdir(parents=True)
         (library / "libnvidia-ml.so.1").symlink_to(self.parts / "nvml" / "libnvidia-ml.so.1")
         (place / "run" / "nodetune-nvml").mkdir()
+        (place / "lib" / "guard").mkdir(parents=True)
+        self.remember(node, gpus=0)
         home = place / HOME[1:]
         home.mkdir(parents=True)
         (home / "program").symlink_to(self.parts / "program")
@@ -91,9 +94,15 @@ class Guarded(lab.Cluster):
         change(data)
         (self.of_node(node) / "policy" / "guard.json").write_text(json.dumps(data))
 
+    def remember(self, node, gpus):
+        """Let its guard have seen so many GPUs."""
+        made = {"machine": memory.machine(), "gpus": gpus, "adapters": 0}
+        (self.of_node(node) / "lib" / "guard" / "hardware.json").write_text(json.dumps(made))
+
     def write_scripts(self, node, **changes):
         given = {
             "run": f"/{RUN}",
+            "kept": "/var/lib/nodetune/guard",
             "off": self.settings["off"],
             "seconds": 60,
             "python": PYTHON,
@@ -110,7 +119,7 @@ class Guarded(lab.Cluster):
     def control(self, node, *lines):
         """How the node's NVML misbehaves: see tests/machines/nvml. It has two GPUs, as gres.conf says."""
         path = self.of_node(node) / "run" / "nodetune-nvml" / "control"
-        path.write_text("".join(f"{line}\n" for line in ("count=2", *lines)))
+        path.write_text("".join(f"{line}\n" for line in (*lines, "count=2")))
 
     def left(self, node, name):
         """A file that the guard left on a node; empty where it is not there."""

@@ -16,6 +16,7 @@ from nodetune.config import profile
 from nodetune.foundation import paths
 from nodetune.guard.deploy import archive as parts
 from nodetune.guard.deploy import policy
+from nodetune.probe import guard as memory
 from nodetune.remote import payload
 
 PYTHON = str(Path(sys.executable).resolve())
@@ -80,8 +81,10 @@ class Node:
         self.folder, self.program, self.nvml = folder, program, nvml
         self.folder.mkdir(parents=True, exist_ok=True)
         self.run_folder, self.policy, self.off = folder / "run", folder / "guard.json", folder / "off"
-        self.library = folder / "nvml"
+        self.library, self.kept = folder / "nvml", folder / "kept"
         self.library.mkdir(exist_ok=True)
+        self.kept.mkdir(exist_ok=True)
+        self.remember(gpus=0)
         self.write_policy(**{"mode": "enforce", **settings})
         self.write_entry()
 
@@ -94,6 +97,7 @@ class Node:
     def write_entry(self, **changes):
         values = {
             "run": str(self.run_folder),
+            "kept": str(self.kept),
             "off": [str(self.off)],
             "seconds": 6,
             "python": PYTHON,
@@ -104,6 +108,11 @@ class Node:
         self.prolog = self.folder / "prolog"
         self.prolog.write_text(entry(**values))
         self.prolog.chmod(0o755)
+
+    def remember(self, gpus, adapters=0, **more):
+        """Let the guard have seen so much hardware."""
+        made = {"machine": memory.machine(), "gpus": gpus, "adapters": adapters, **more}
+        (self.kept / "hardware.json").write_text(json.dumps(made))
 
     def control(self, *lines):
         (self.library / "control").write_text("".join(f"{line}\n" for line in lines))

@@ -31,9 +31,9 @@ def after(looks, enforced=(ALL,)):
         ([BAD, BLIND, BAD], None),
         ([BAD, BAD, BAD, BLIND], None),
         ([BAD, OTHER, BAD], None),
-        ([GOOD, CheckResults({}, ["gpu-lost"]), GOOD], None),
+        ([GOOD, CheckResults({}, {"gpu-lost": "not read"}), GOOD], None),
         ([BAD, CheckResults({**BAD.failed, **OTHER.failed}), BAD], PROBLEM),
-        ([CheckResults(BAD.failed, ["gpu-missing"])] * 3, PROBLEM),
+        ([CheckResults(BAD.failed, {"gpu-missing": "not read"})] * 3, PROBLEM),
         ([BAD, BAD, BAD, GOOD, GOOD, GOOD], HEALTHY),
     ],
 )
@@ -46,8 +46,8 @@ def test_a_check_that_is_not_enforced_is_only_observed():
     assert found == Condition("False", "GatingCheckWouldFail", ("gpu-lost",))
     assert found.message == "observed only: gpu-lost: GPU3: lost"
     assert after([BAD] * 3, []).status == "False"
-    assert after([BAD, CheckResults({}, ["gpu-lost"]), GOOD], ["gpu-missing"]) == HEALTHY
-    assert after([GOOD, CheckResults({}, ["gpu-lost"]), GOOD], []) is None
+    assert after([BAD, CheckResults({}, {"gpu-lost": "not read"}), GOOD], ["gpu-missing"]) == HEALTHY
+    assert after([GOOD, CheckResults({}, {"gpu-lost": "not read"}), GOOD], []) is None
 
 
 def test_a_gap_begins_a_new_row():
@@ -70,7 +70,7 @@ RESULTS = [
     ({"verdict": "pass", "findings": [], "unknown": []}, GOOD),
     ({"verdict": "fail", "findings": [{"check": "gpu-lost", "observed": "gone", "subjects": "GPU3: lost"}]}, BAD),
     ({"verdict": "inconclusive", "reason": BLIND.why}, BLIND),
-    ({"verdict": "inconclusive", "unknown": [{"check": "gpu-lost"}]}, CheckResults({}, ("gpu-lost",))),
+    ({"verdict": "inconclusive", "unknown": [{"check": "gpu-lost"}]}, CheckResults({}, {"gpu-lost": "not read"})),
 ]
 
 
@@ -89,7 +89,7 @@ def test_no_fault_of_less_than_three_looks_changes_it():
     chance = random.Random(36)
     kept, row = RecentChecks([ALL]), []
     for _ in range(1000):
-        look = chance.choice([GOOD] * 6 + [BAD] * 3 + [OTHER, BLIND, CheckResults({}, ["gpu-lost"])])
+        look = chance.choice([GOOD] * 6 + [BAD] * 3 + [OTHER, BLIND, CheckResults({}, {"gpu-lost": "not read"})])
         row = [*row, look][-3:]
         kept.add(look)
         found = kept.condition()

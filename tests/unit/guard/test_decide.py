@@ -44,6 +44,8 @@ def healthy():
         "pci.devices": {"value": dict.fromkeys(GPUS, device)},
         "modules.loaded": {"value": ["nvidia"]},
         "host.container": {"value": False},
+        "host.virtual": {"value": False},
+        "guard.hardware": {"value": {"machine": "this", "gpus": 0, "adapters": 0}},
     }
 
 

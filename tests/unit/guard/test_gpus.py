@@ -266,7 +266,7 @@ def in_a_call(monkeypatch, tmp_path):
 
     def start(act=lambda: None):
         monkeypatch.setitem(sys.modules, "nodetune.probe.mounts", SimpleNamespace(collect=partial(collect, act)))
-        started = read.start(["mounts.fact"], 60, 60, 60, str(tmp_path))
+        started = read.start(["mounts.fact"], 60, 60, 60, SimpleNamespace(run=str(tmp_path), kept=str(tmp_path)))
         return started, go.open("wb")  # it is open once the reader has it open, too
 
     return start
@@ -367,10 +367,11 @@ def test_only_what_the_checks_need_is_asked_of_the_driver(node):
     code = f"""
 import sys
 sys.path.insert(0, {str(node.program)!r})
+from types import SimpleNamespace
 from nodetune.guard.node import policy, read
 chosen = policy.load({str(node.policy)!r})
 names = [name for check in chosen.checks for name in check["facts"]]
-print(sorted(name for name in read.start(names, 20, 20, 20, {str(node.run_folder)!r}).finish().facts if name.startswith("gpu.")))
+print(sorted(name for name in read.start(names, 20, 20, 20, SimpleNamespace(run={str(node.run_folder)!r}, kept="/nowhere")).finish().facts if name.startswith("gpu.")))
 """
     done = node.python(code)
     assert "gpu.access" in done.stdout
@@ -383,7 +384,7 @@ def test_nothing_that_is_heavy_or_of_the_controller_is_imported(node):
 import sys
 sys.path.insert(0, {str(node.program)!r})
 from nodetune.guard.node import main as program
-words = ["--policy", {str(node.policy)!r}, "--run", {str(node.run_folder)!r}, "--nonce", "x"]
+words = ["--policy", {str(node.policy)!r}, "--run", {str(node.run_folder)!r}, "--kept", {str(node.kept)!r}, "--nonce", "x"]
 assert program.main(["prolog", *words]) == 1
 print(*sys.modules)
 """
@@ -404,7 +405,7 @@ import sys
 sys.path.insert(0, {str(node.program)!r})
 before = set(sys.modules)
 from nodetune.guard.node import main as program
-assert program.main(["prolog", "--policy", {str(node.policy)!r}, "--run", {str(node.run_folder)!r}]) == 0
+assert program.main(["prolog", "--policy", {str(node.policy)!r}, "--run", {str(node.run_folder)!r}, "--kept", {str(node.kept)!r}]) == 0
 print(*sorted(set(sys.modules) - before))
 """
     done = node.python(code)

@@ -82,6 +82,8 @@ def completed(host):
         "gpu.excluded": Value([]),
         "gpu.hidden": Value([]),
         "host.container": Value(False),
+        "host.virtual": Value(False),
+        "guard.hardware": Value({"machine": "this", "gpus": len(names), "adapters": 0}),
     }
     listed = {
         "gpu.count": Value(len(names)),

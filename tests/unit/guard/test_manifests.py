@@ -69,16 +69,33 @@ def test_who_has_privileges_has_no_token_and_the_other_way_round():
     assert "token" not in [each["name"] for each in check["volumeMounts"]]
     assert reporter["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert reporter["securityContext"]["runAsUser"] == 65532
-    assert [each["name"] for each in reporter["volumeMounts"]] == ["result", "token"]
+    assert [each["name"] for each in reporter["volumeMounts"]] == ["result", "state", "token"]
 
 
-def test_it_may_patch_the_status_of_nodes_and_nothing_else():
-    rule = {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]}
-    assert one("ClusterRole", made())["rules"] == [rule]
-    spec = one("ValidatingAdmissionPolicy", made())["spec"]
-    assert spec["failurePolicy"] == "Fail"
-    assert one("ValidatingAdmissionPolicyBinding", made())["spec"]["validationActions"] == ["Deny"]
+def test_it_may_patch_the_status_of_nodes_make_events_and_nothing_else():
+    rules = [("nodes/status", "patch"), ("events", "create")]
+    rights = [{"apiGroups": [""], "resources": [what], "verbs": [verb]} for what, verb in rules]
+    assert one("ClusterRole", made())["rules"] == rights
+    objects = [each for each in made() if each["kind"].startswith("ValidatingAdmissionPolicy")]
+    assert [each["spec"].get("failurePolicy") for each in objects] == ["Fail", None] * 2
+    assert [each["spec"].get("validationActions") for each in objects] == [None, ["Deny"]] * 2
     assert set(access.STATUS_FIELDS) == _fields_of_a_node("status") - {"conditions"}
+
+
+def test_only_the_label_of_the_gpu_operator_promises_a_gpu():
+    def promised(**settings):
+        command = _container("check", made(**settings))["command"]
+        return command[command.index("--gpus") + 1]
+
+    assert promised() == "1"
+    assert promised(node_labels=("pool=gpu",)) == "0"
+
+
+def test_both_containers_have_probes_of_their_own_state():
+    for name, folder in (("check", "/result"), ("reporter", "/state")):
+        container = _container(name, made())
+        for probe, word in (("livenessProbe", "alive"), ("readinessProbe", "ready")):
+            assert container[probe]["exec"]["command"][-3:] == [word, "--result", folder]
 
 
 def test_who_may_apply_fixes_may_change_of_a_node_the_cordon_alone():

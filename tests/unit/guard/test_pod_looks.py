@@ -15,7 +15,7 @@ LOOKS = """
     import sys
     sys.path.insert(0, {program!r})
     from nodetune.guard.node import main
-    files = ["--policy", {policy!r}, "--run", {run!r}, "--result", {result!r}, "--host", {host!r}]
+    files = ["--policy", {policy!r}, "--run", {run!r}, "--kept", "", "--result", {result!r}, "--host", {host!r}]
     main.main(["looks", *files, "--every", "0.05"])
 """
 HIDDEN = """

@@ -48,6 +48,7 @@ def test_only_stable_critical_checks_gate_by_default():
         "gpu-recovery-needed",
         "gpu-row-remap-failed",
         "gpu-sram-threshold-exceeded",
+        "hardware-missing",
         "nouveau-loaded",
         "nvml-not-answering",
     }

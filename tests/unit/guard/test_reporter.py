@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -11,7 +12,7 @@ import time
 import pytest
 
 from nodetune.guard.node import records
-from nodetune.guard.node.condition import ALL, RecentChecks
+from nodetune.guard.node.condition import ALL, NOT_JUDGED, CheckResults, RecentChecks
 from nodetune.guard.node.node_status import ApiRefusedError
 from nodetune.guard.node.report import HEARTBEAT_SECONDS, JITTER_SECONDS, STALE_SECONDS, ContainerResults, NodeReporter
 from tests.support.condition_server import ApiServer
@@ -19,14 +20,23 @@ from tests.unit.guard.reporter_process import look_until, reporting
 from tests.unit.guard.test_condition import BAD, BLIND, GOOD
 
 LOOK_SECONDS = 30
+MACHINE = "0123456789abcdef"
+EIGHT = f"8 GPUs, 10 network adapters (machine {MACHINE})"
+
+
+def look(gpus=8, adapters=10, promised=0, failed=None, **more):
+    """A look that counted so many."""
+    counted = {"gpus": gpus, "adapters": adapters, "promised": promised, "machine": MACHINE, "virtual": False, **more}
+    return CheckResults(failed or {}, hardware=counted)
 
 
 class Node:
     """A node whose reporter has a look every 30 seconds of a clock that only moves here."""
 
-    def __init__(self, high=True):
+    def __init__(self, high=True, enforced=(ALL,)):
         self.now, self.told, self.problems = 1000.0, [], []
-        self.reporter = NodeReporter("n01", self, RecentChecks([ALL]), lambda low, most: most if high else low)
+        self.has, self.written, self.events = {}, [], []
+        self.reporter = NodeReporter("n01", self, RecentChecks(enforced), lambda low, most: most if high else low)
 
     def patch(self, node, condition, since):
         assert node == "n01"
@@ -34,6 +44,18 @@ class Node:
         self.told.append((self.now, "refused" if problem else condition.status))
         if problem:
             raise problem
+        self.written.append(condition)
+        return self.has
+
+    def touch(self, node, hardware=""):
+        assert node == "n01"
+        if hardware:
+            self.has["NodetuneHardware"] = {"message": hardware}
+        return self.has
+
+    def tell(self, node, condition):
+        assert node == "n01"
+        self.events.append((condition.reason, condition.message))
 
     def see(self, *looks):
         """Take these looks; return what was sent meanwhile, with the seconds since the last of them."""
@@ -62,9 +84,120 @@ def test_a_change_is_written_after_its_jitter_only():
 def test_the_condition_is_kept_while_nothing_is_known():
     node = Node()
     node.see(BAD, BAD, BAD)
-    assert node.see(*[BLIND] * 30) == []
+    assert {what for _, what in node.see(*[BLIND] * 30)} == {"True"}
     assert node.see(GOOD, GOOD) == []
     assert [what for _, what in node.see(GOOD)] == ["False"]
+
+
+def test_a_guard_that_judges_nothing_says_since_when_and_why():
+    node = Node(high=False)
+    node.see(BAD, BAD, BAD)
+    assert node.see(BLIND, BLIND) == []
+    assert [what for _, what in node.see(BLIND)] == ["True"], "its status stays"
+    said = node.written[-1]
+    assert said.reason == NOT_JUDGED
+    began = "not judged since 20[0-9-]*T[0-9:]*Z: the health check did not answer; before: gpu-lost: GPU3: lost"
+    assert re.fullmatch(began, said.message)
+    assert [reason for reason, _ in node.events] == ["GatingCheckFails", NOT_JUDGED]
+    assert node.reporter.state()["verdict"] == "inconclusive"
+    again = Node(high=False)
+    again.has = {"NodetuneGPUProblem": {"status": "True", "reason": NOT_JUDGED, "message": said.message}}
+    again.see(BLIND, BLIND, BLIND)
+    assert again.written[-1].message == said.message, "another reporter keeps since when"
+    assert again.events == []
+    node.see(GOOD, GOOD, GOOD)
+    assert [reason for reason, _ in node.events][2:] == ["GatingChecksPass"]
+    assert node.reporter.state() == {"verdict": "pass", "reason": ""}
+
+
+def test_a_node_without_a_status_gets_none_while_nothing_is_judged():
+    node = Node(high=False)
+    assert node.see(*[BLIND] * 5) == []
+    assert [reason for reason, _ in node.events] == [NOT_JUDGED]
+    assert [what for _, what in node.see(GOOD, GOOD, GOOD)] == ["False"]
+
+
+def test_a_reporter_that_starts_again_makes_no_event_of_what_was_there():
+    node = Node(high=False)
+    message = "gpu-lost: GPU3: lost"
+    node.has = {"NodetuneGPUProblem": {"status": "True", "reason": "GatingCheckFails", "message": message}}
+    node.see(BAD, BAD, BAD)
+    assert node.events == []
+    node.see(GOOD, GOOD, GOOD)
+    assert node.events == [("GatingChecksPass", "all gating checks pass")]
+
+
+def test_a_node_with_fewer_gpus_than_it_had_is_never_released():
+    """As after a reboot: another reporter, and the lost GPU is gone."""
+    first = Node(high=False)
+    first.see(*[look(failed=BAD.failed)] * 3)
+    assert first.has["NodetuneHardware"]["message"] == EIGHT
+    after = Node(high=False)
+    after.has = {**first.has, "NodetuneGPUProblem": {"status": "True", "reason": "GatingCheckFails", "message": ""}}
+    assert {what for _, what in after.see(*[look(gpus=7)] * 30)} == {"True"}
+    assert after.written[-1].message == "hardware-missing: 7 of 8 GPUs"
+    assert {what for _, what in after.see(*[look(gpus=0)] * 30)} == {"True"}
+    assert [what for _, what in after.see(*[look()] * 3)] == ["False"], "an exchanged GPU: the number counts"
+
+
+@pytest.mark.parametrize(
+    ("before", "seen", "said"),
+    [
+        (EIGHT, look(gpus=7, virtual=True), "7 of 8 GPUs: a virtual machine may be given fewer"),
+        (EIGHT, look(adapters=9), "9 of 10 network adapters: an adapter may be in a reset"),
+        ("", look(gpus=0, promised=1), "0 of 1 GPUs: policy, label or machine type promise them"),
+        (
+            EIGHT,
+            CheckResults({}, hardware={"unread": "gpu.count: NVML: unknown error"}),
+            "gpu.count: NVML: unknown error",
+        ),
+        (EIGHT, CheckResults({}, hardware={"gpus": "many"}), "the result of the check cannot be read"),
+    ],
+)
+def test_missing_hardware_that_may_have_a_reason_is_not_judged(before, seen, said):
+    node = Node(high=False)
+    node.has = {
+        "NodetuneHardware": {"message": before},
+        "NodetuneGPUProblem": {"status": "True", "reason": "GatingCheckFails", "message": "gpu-lost"},
+    }
+    node.see(seen, seen, seen)
+    assert (node.written[-1].status, node.written[-1].reason) == ("True", NOT_JUDGED)
+    assert said in node.written[-1].message
+    assert node.has["NodetuneHardware"]["message"] == before
+
+
+def test_a_missing_gpu_is_not_judged_by_the_other_checks_that_are_enforced():
+    node = Node(high=False, enforced=["gpu-lost"])
+    node.has = {
+        "NodetuneHardware": {"message": EIGHT},
+        "NodetuneGPUProblem": {"status": "True", "reason": "GatingCheckFails", "message": "gpu-lost"},
+    }
+    assert {what for _, what in node.see(*[look(gpus=7)] * 30)} == {"True"}
+
+
+@pytest.mark.parametrize("memory", [f"8 GPUs, 10 network adapters (machine {'f' * 16})", "", "anything"])
+def test_another_machine_and_one_without_memory_start_again(memory):
+    node = Node(high=False)
+    node.has = {"NodetuneHardware": {"message": memory}}
+    assert [what for _, what in node.see(*[look(gpus=4)] * 3)] == ["False"]
+    assert node.has["NodetuneHardware"]["message"].startswith("4 GPUs, ")
+
+
+def test_a_memory_that_was_removed_accepts_the_smaller_node():
+    node = Node(high=False)
+    node.see(*[look()] * 3)
+    node.see(*[look(gpus=7)] * 3)
+    assert node.told[-1][1] == "True"
+    del node.has["NodetuneHardware"]
+    node.see(*[look(gpus=7)] * 15)
+    assert node.told[-1][1] == "False"
+    assert node.has["NodetuneHardware"]["message"].startswith("7 GPUs, ")
+
+
+def test_nobody_asks_for_hardware_where_the_check_is_waived_or_does_not_gate():
+    node = Node(high=False)
+    node.has = {"NodetuneHardware": {"message": EIGHT}}
+    assert [what for _, what in node.see(GOOD, GOOD, GOOD)] == ["False"]
 
 
 def test_one_heartbeat_is_written_in_five_minutes():
@@ -75,10 +208,12 @@ def test_one_heartbeat_is_written_in_five_minutes():
     assert gaps == {HEARTBEAT_SECONDS * 0.9}
 
 
-def test_a_check_that_stopped_looking_ends_the_heartbeats():
+def test_a_check_that_stopped_looking_is_no_verdict():
     node = Node(high=False)
     node.see(GOOD, GOOD, GOOD)
-    assert len(node.wait(2000)) <= 1
+    assert {what for _, what in node.wait(2000)} == {"False"}
+    assert {each.reason for each in node.written[2:]} == {NOT_JUDGED}
+    assert "the check has found nothing for 300 seconds; before: all gating checks pass" in node.written[-1].message
     assert node.see(BAD, BAD) == []
 
 
@@ -143,6 +278,9 @@ CALL = """
 """
 
 
+STATUS = "/api/v1/nodes/n01/status"
+
+
 @pytest.fixture
 def api(tmp_path):
     server = ApiServer(tmp_path)
@@ -163,7 +301,8 @@ def test_one_condition_is_patched_with_the_token_of_the_file(program, api):
     assert path == "/api/v1/nodes/n%2F1/status"
     assert headers["Content-Type"] == "application/strategic-merge-patch+json"
     assert headers["Authorization"] == "Bearer first"
-    (condition,) = body["status"]["conditions"]
+    condition, memory = body["status"]["conditions"]
+    assert sorted(memory) == ["lastHeartbeatTime", "status", "type"], "what is remembered stays"
     assert time.strptime(condition.pop("lastHeartbeatTime"), "%Y-%m-%dT%H:%M:%SZ")
     assert condition == {
         "type": "NodetuneGPUProblem",
@@ -230,12 +369,14 @@ def test_the_reporter_ends_at_once_and_clears_nothing(program, api):
     """It reports what three looks agree on, with the token as it is then."""
     with reporting(program, api) as child:
         (api.folder / "token").write_text("second")
-        look_until(api, child, lambda: api.requests)
+        look_until(api, child, lambda: len(api.requests) == 3)
         assert child.stdout.readline() == "nodetune: n01: True GatingCheckFails: gpu-lost: GPU3: lost\n"
         child.terminate()
         assert child.wait() == 0
-    assert len(api.requests) == 1
-    assert api.requests[0][1]["Authorization"] == "Bearer second"
+    assert [path for path, _, _ in api.requests] == [STATUS, STATUS, "/api/v1/namespaces/default/events"]
+    assert api.requests[1][1]["Authorization"] == "Bearer second"
+    event = api.requests[2][2]
+    assert (event["reason"], event["type"], event["involvedObject"]["name"]) == ("GatingCheckFails", "Warning", "n01")
 
 
 def test_a_reporter_outside_of_a_pod_says_so(program):

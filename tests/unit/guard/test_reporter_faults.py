@@ -1,6 +1,5 @@
 """Reporters of many nodes while their API server fails: no wrong condition, no flood, and it is as it should be soon after."""
 
-import itertools
 import os
 import random
 import re
@@ -10,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from nodetune.guard.node import report
-from nodetune.guard.node.condition import ALL, LOOKS, RecentChecks
+from nodetune.guard.node.condition import ALL, LOOKS, NOT_JUDGED, TYPE, RecentChecks
 from nodetune.guard.node.node_status import ApiRefusedError
 from nodetune.guard.node.report import JITTER_SECONDS, MAX_RETRY_SECONDS, STALE_SECONDS, NodeReporter
 from tests.support.condition_server import ApiServer
 from tests.unit.guard.reporter_process import look_until, reporting
 from tests.unit.guard.test_condition import BAD, BLIND, GOOD
 
+FIRST_CHANCES = 2
+"""When to ask what there is, and when to write what was seen first."""
 EVERY = 30
 """Seconds between the looks at a node."""
 RECOVERED = int(MAX_RETRY_SECONDS + JITTER_SECONDS)
@@ -33,13 +34,13 @@ class Node:
     def __init__(self, cluster, name):
         self.cluster, self.look, self.written = cluster, GOOD, None
         self.offset = 0 if cluster.together else cluster.chance.randrange(EVERY)
-        self.drawn = False
+        self.drawn = 0
         self.looks = deque(maxlen=LOOKS)
         self.reporter = NodeReporter(name, self, RecentChecks([ALL]), self.between)
 
     def between(self, low, most):
-        first, self.drawn = not self.drawn, True
-        return low if first and self.cluster.together else self.cluster.chance.uniform(low, most)
+        self.drawn += 1
+        return low if self.drawn <= FIRST_CHANCES and self.cluster.together else self.cluster.chance.uniform(low, most)
 
     def step(self, now):
         look = self.look if (now + self.offset) % EVERY == 0 else None
@@ -47,8 +48,18 @@ class Node:
             self.looks.append((now, look))
         self.reporter.step(look, now)
 
+    def touch(self, _name, _hardware=""):
+        return {TYPE: {"status": self.written, "reason": "of before"}} if self.written else {}
+
+    def tell(self, _name, _condition):
+        pass
+
     def patch(self, _name, condition, _since):
         self.cluster.sent[self.cluster.now] += 1
+        if condition.reason == NOT_JUDGED:
+            assert condition.status == self.written, "nothing was judged"
+            self.cluster.fail()
+            return {}
         assert {str(each is BAD) for _, each in self.looks} == {condition.status}, "the last looks agree on it"
         assert self.cluster.now - self.looks[-1][0] <= STALE_SECONDS
         try:
@@ -57,6 +68,7 @@ class Node:
             self.written = condition.status
             raise
         self.written = condition.status
+        return {}
 
 
 class LostError(ApiRefusedError):
@@ -187,8 +199,9 @@ def used(pid):
 
 def test_a_reporter_lives_through_all_faults_and_grows_by_nothing(program, tmp_path):
     with ApiServer(tmp_path).running() as api, reporting(program, api, **HASTY) as child:
-        api.answers = list(itertools.chain(*([*HTTP, 200] for _ in range(2))))
-        look_until(api, child, lambda: len(api.requests) > len(HTTP))
+        again = [each for refused in HTTP for each in (refused, 200)]  # then it asks again what there is
+        api.answers = [200, *again, 200, 200, *again, 200]
+        look_until(api, child, lambda: len(api.requests) > len(again) + 2)
         memory, files = used(child.pid)
         look_until(api, child, lambda: not api.answers)
         grown, more = used(child.pid)
@@ -208,4 +221,5 @@ def test_an_expired_token_is_replaced_by_that_of_the_file(program, tmp_path):
         look_until(api, child, lambda: len(api.requests) > 2)
         assert child.stdout.readline().startswith("nodetune: n01: not written: 401 Unauthorized")
         (api.folder / "token").write_text("second\n")
+        look_until(api, child, lambda: "NodetuneGPUProblem" in api.conditions.get("n01", ()))
         assert child.stdout.readline() == "nodetune: n01: True GatingCheckFails: gpu-lost: GPU3: lost\n"

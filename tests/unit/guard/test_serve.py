@@ -39,7 +39,7 @@ print(json.dumps([found.get(1, 0), found.get(2, 0), json.loads(found[3]), found.
 SERVE = """
 import sys
 from nodetune.guard.serve import service
-service.FRESH_SECONDS = float(sys.argv.pop(1))
+service.FRESH_SECONDS, service.KEPT = float(sys.argv.pop(1)), sys.argv.pop(1)
 from nodetune.cli.main import main
 main()
 """
@@ -50,7 +50,17 @@ def serving(node, fresh=0.0):
     """The service on a node. Yields what asks it."""
     path = node.folder / "nvhcd.sock"
     options = ["--unix", path, "--policy", node.policy, "--state", node.run_folder]
-    command = [*node.enter, sys.executable, "-c", SERVE, str(fresh), "guard", "serve", *map(str, options)]
+    command = [
+        *node.enter,
+        sys.executable,
+        "-c",
+        SERVE,
+        str(fresh),
+        str(node.kept),
+        "guard",
+        "serve",
+        *map(str, options),
+    ]
     with subprocess.Popen(command, env={**os.environ, **node.environment()}, start_new_session=True) as child:
         deadline = time.monotonic() + LATEST
         while not path.exists():

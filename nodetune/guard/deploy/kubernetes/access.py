@@ -1,6 +1,7 @@
-"""The rights of the guard in a cluster: to patch one condition of its own node, and nothing else. Pure.
+"""The rights of the guard in a cluster: to patch two conditions of its own node, to make Events of it, and nothing else. Pure.
 
-RBAC alone lets a token that may patch nodes/status rewrite the labels of every node; the admission policy prevents it.
+RBAC alone lets a token that may patch nodes/status rewrite the labels of every node, and make Events of anything; admission
+policies prevent it.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nodetune.guard.node.condition import TYPE
+from nodetune.guard.node.condition import TYPES
+from nodetune.guard.node.node_status import COMPONENT, EVENTS
 from nodetune.remote.kubernetes.cordon import BY as CORDONED_BY
 
 NAMESPACE, NAME, FIX = "nodetune", "nodetune-guard", "nodetune-fix"
@@ -17,6 +19,7 @@ OLDEST = (1, 32)
 """Older API servers do not name the node in a pod's token: the policy would refuse every patch."""
 
 NODE_CLAIM = "authentication.kubernetes.io/node-name"
+NODE = {"node": f"request.userInfo.extra[?'{NODE_CLAIM}'].orValue([''])[0]"}
 STATUS_FIELDS = (
     "addresses",
     "allocatable",
@@ -47,8 +50,10 @@ def named(name: str, namespace: str = "") -> dict[str, Any]:
 
 
 def cluster_role(verbs: tuple[str, ...] = ("patch",), name: str = NAME) -> dict[str, Any]:
-    """Return the role to patch the status of nodes; with other verbs, those for nodes as well."""
+    """Return the role to patch the status of nodes; of the guard to make Events, and with other verbs those for nodes as well."""
     rules = [{"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]}]
+    if name == NAME:
+        rules.append({"apiGroups": [""], "resources": ["events"], "verbs": ["create"]})
     others = [verb for verb in verbs if verb != "patch"]
     if others:
         rules.append({"apiGroups": [""], "resources": ["nodes"], "verbs": others})
@@ -95,27 +100,51 @@ def fixing(namespace: str) -> list[dict[str, Any]]:
     ]
 
 
-def admission_policy(namespace: str) -> dict[str, Any]:
-    """Return the policy that holds the guard to its own node and its own condition."""
-    rest = f".?conditions.orValue([]).filter(c, c.type != '{TYPE}')"
-    variables = {
-        "node": f"request.userInfo.extra[?'{NODE_CLAIM}'].orValue([''])[0]",
-        "after": f"object.status{rest}",
-        "before": f"oldObject.status{rest}",
-    }
-    ours = f"object.status.?conditions.orValue([]).filter(c, c.type == '{TYPE}').size() <= 1"
+def admission(namespace: str) -> list[dict[str, Any]]:
+    """Return the policies that hold the guard to its own node, with their bindings."""
+    policies = [_own_conditions(namespace), _own_events(namespace)]
+    return [each for made in policies for each in (made, policy_binding(made["metadata"]["name"]))]
+
+
+def _own_conditions(namespace: str) -> dict[str, Any]:
+    types = ", ".join(f"'{each}'" for each in TYPES)
+    conditions = ".?conditions.orValue([])"
+    rest = f"{conditions}.filter(c, !(c.type in [{types}]))"
+    whole = f"object.status{conditions}.all(c, !(c.type in [{types}]) || c.status in ['True', 'False', 'Unknown'])"
+    once = [f"object.status{conditions}.filter(c, c.type == '{each}').size() <= 1" for each in TYPES]
     return _held(
         namespace,
         NAME,
-        variables,
+        {**NODE, "after": f"object.status{rest}", "before": f"oldObject.status{rest}"},
         {
             "only the status of a node": "request.operation == 'UPDATE' && request.subResource == 'status'",
             "only its own node": "variables.node != '' && variables.node == request.name",
-            f"only the condition {TYPE}": f"variables.after == variables.before && {ours}",
+            f"only the conditions {' and '.join(TYPES)}": " && ".join(
+                ["variables.after == variables.before", whole, *once]
+            ),
             "nothing else in the status": _unchanged("status", STATUS_FIELDS),
             "no labels and no other metadata": _unchanged("metadata", METADATA_FIELDS),
         },
     )
+
+
+def _own_events(namespace: str) -> dict[str, Any]:
+    about = (
+        "object.involvedObject.?kind.orValue('') == 'Node' && object.involvedObject.?name.orValue('') == variables.node"
+    )
+    made = _held(
+        namespace,
+        NAME,
+        NODE,
+        {
+            "no Event that is there": "request.operation == 'CREATE'",
+            "of Events only those of its own node": f"variables.node != '' && {about}",
+            f"of Events only those in the namespace {EVENTS}": f"object.metadata.namespace == '{EVENTS}'",
+            f"of Events only those of {COMPONENT}": f"object.?source.?component.orValue('') == '{COMPONENT}'",
+        },
+        ("events",),
+    )
+    return {**made, "metadata": named(f"{NAME}-events")}
 
 
 def _cordons_only(namespace: str) -> dict[str, Any]:
@@ -145,9 +174,15 @@ def policy_binding(name: str = NAME) -> dict[str, Any]:
     }
 
 
-def _held(namespace: str, name: str, variables: Mapping[str, str], may: Mapping[str, str]) -> dict[str, Any]:
-    """Return a policy for one account: what it may change of nodes → the expression that is true then."""
-    nodes = {"apiGroups": [""], "apiVersions": ["*"], "resources": ["nodes", "nodes/status"]}
+def _held(
+    namespace: str,
+    name: str,
+    variables: Mapping[str, str],
+    may: Mapping[str, str],
+    resources: tuple[str, ...] = ("nodes", "nodes/status"),
+) -> dict[str, Any]:
+    """Return a policy for one account: what it may change of these resources → the expression that is true then."""
+    matched = {"apiGroups": [""], "apiVersions": ["*"], "resources": list(resources)}
     user = f"request.userInfo.username == 'system:serviceaccount:{namespace}:{name}'"
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -155,7 +190,7 @@ def _held(namespace: str, name: str, variables: Mapping[str, str], may: Mapping[
         "metadata": named(name),
         "spec": {
             "failurePolicy": "Fail",
-            "matchConstraints": {"resourceRules": [{**nodes, "operations": ["CREATE", "UPDATE", "DELETE"]}]},
+            "matchConstraints": {"resourceRules": [{**matched, "operations": ["CREATE", "UPDATE", "DELETE"]}]},
             "matchConditions": [{"name": "is-this-account", "expression": user}],
             "variables": [{"name": each, "expression": expression} for each, expression in variables.items()],
             "validations": [

@@ -46,8 +46,8 @@ def _rules(namespace: str) -> list[dict[str, Any]]:
             "NodetuneGuardNotReady",
             f"kube_daemonset_status_desired_number_scheduled{pods} - kube_daemonset_status_number_ready{pods} > 0",
             "warning",
-            "The guard does not run on some nodes",
-            f"Their condition stays as it is: kubectl get pods -n {namespace} -o wide",
+            "The guard does not run, or cannot judge, on some nodes",
+            f"The status of their condition stays as it is: kubectl get pods -n {namespace} -o wide; kubectl get events",
         )
         | {"for": "15m"},
     ]

@@ -27,6 +27,7 @@ SETTINGS = pods.PodSettings(
     image=IMAGE,
     enforce='{{ join "," .Values.enforce }}',
     node_selector="{{ toJson .Values.nodeSelector }}",
+    gpus=f'{{{{ eq (toString (get .Values.nodeSelector "{pods.GPU_LABEL}")) "true" | ternary "1" "0" }}}}',
     every="{{ int .Values.interval }}",
     tolerations="{{ toJson .Values.tolerations }}",
     priority_class="{{ toJson .Values.priorityClassName }}",
@@ -106,7 +107,7 @@ def _templates() -> dict[str, list[dict[str, Any]]]:
     ]
     return {
         "access": [access.account(NAMESPACE), access.cluster_role(), access.binding(NAMESPACE)],
-        "admission": [access.admission_policy(NAMESPACE), access.policy_binding()],
+        "admission": access.admission(NAMESPACE),
         "policy": [pods.config(NAMESPACE, POLICY)],
         "daemonset": [pods.daemon_set(NAMESPACE, SETTINGS)],
         "alerts": [alerts.rule(NAMESPACE)],

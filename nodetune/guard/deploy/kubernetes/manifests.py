@@ -67,13 +67,18 @@ def daemon_set(request: ManifestsRequest) -> list[Object]:
         access.account(access.NAMESPACE),
         access.cluster_role(),
         access.binding(access.NAMESPACE),
-        access.admission_policy(access.NAMESPACE),
-        access.policy_binding(),
+        *access.admission(access.NAMESPACE),
         pods.config(access.NAMESPACE, pods.policy_text(made)),
         pods.daemon_set(
-            access.NAMESPACE, pods.PodSettings(request.image, ",".join(request.enforce), request.node_selector)
+            access.NAMESPACE,
+            pods.PodSettings(request.image, ",".join(request.enforce), request.node_selector, _promised(request)),
         ),
     ]
+
+
+def _promised(request: ManifestsRequest) -> str:
+    """Return how many GPUs the labels of the nodes promise at least."""
+    return "1" if request.node_selector.get(pods.GPU_LABEL) == "true" else "0"
 
 
 def enforceable(made: Mapping[str, Any]) -> list[str]:

@@ -15,7 +15,8 @@ from nodetune.guard.node.report import TOKENS
 COMPONENT = "app.kubernetes.io/component"
 DAEMON_SET, CLEAR, VERIFY, CONFIG = "nodetune-node", "nodetune-clear", "nodetune-verify", "nodetune-guard"
 START = ["python3", "-I", "-S", "-B", f"{PROGRAM}/nodetune/guard/node/__main__.py"]
-RESULT, HOST, RUN = "/result", "/host", "/run/nodetune"
+RESULT, STATE, HOST, RUN = "/result", "/state", "/host", "/run/nodetune"
+GPU_LABEL = "nvidia.com/gpu.present"
 TOKEN_SECONDS = 3600
 MEASURED = ("nvidia.com/gpu", "node.kubernetes.io/unschedulable")
 """Taints of nodes that may be measured: a cordoned node, too."""
@@ -43,6 +44,8 @@ class PodSettings:
     image: str
     enforce: str
     node_selector: Any
+    gpus: str = GIVEN["gpus"]
+    """How many GPUs the labels of the nodes promise."""
     every: str = GIVEN["every"]
     tolerations: Any = ({"operator": "Exists"},)
     priority_class: str = "system-node-critical"
@@ -94,6 +97,7 @@ def daemon_set(namespace: str, wanted: PodSettings) -> dict[str, Any]:
                         {"name": "run", "emptyDir": {"medium": "Memory", "sizeLimit": "2Mi"}},
                         {"name": "policy", "configMap": {"name": CONFIG}},
                         {"name": "result", "emptyDir": {"medium": "Memory", "sizeLimit": "2Mi"}},
+                        {"name": "state", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
                         _token(),
                     ],
                 },
@@ -111,11 +115,11 @@ def _list(values: Any) -> Any:
 
 
 def _check(wanted: PodSettings) -> dict[str, Any]:
-    options = ["--policy", POLICY, "--run", f"{RUN}/guard", "--result", RESULT, "--host", HOST, "--every", wanted.every]
+    places = ["--policy", POLICY, "--run", f"{RUN}/guard", "--kept", "", "--result", RESULT, "--host", HOST]
     return {
         "name": "check",
         "image": wanted.image,
-        "command": [*START, "looks", *options],
+        "command": [*START, "looks", *places, "--every", wanted.every, "--gpus", wanted.gpus],
         "env": [_node_name()],
         "resources": wanted.resources["check"],
         "securityContext": {"privileged": True, "readOnlyRootFilesystem": True},
@@ -125,21 +129,34 @@ def _check(wanted: PodSettings) -> dict[str, Any]:
             {"name": "policy", "mountPath": ETC, "readOnly": True},
             {"name": "result", "mountPath": RESULT},
         ],
+        **_probes(RESULT),
     }
+
+
+def _probes(folder: str) -> dict[str, Any]:
+    """Return the probes of a container that leaves its state in a folder: it restarts if that ages, and is ready if it judges."""
+
+    def probe(word: str, seconds: int, delay: int) -> dict[str, Any]:
+        asked = {"exec": {"command": [*START, word, "--result", folder]}, "timeoutSeconds": 10, "failureThreshold": 3}
+        return {**asked, "periodSeconds": seconds, "initialDelaySeconds": delay}
+
+    return {"livenessProbe": probe("alive", 60, 120), "readinessProbe": probe("ready", 30, 5)}
 
 
 def _reporter(wanted: PodSettings) -> dict[str, Any]:
     return {
         "name": "reporter",
         "image": wanted.image,
-        "command": [*START, "report", "--result", RESULT, "--enforce", wanted.enforce],
+        "command": [*START, "report", "--result", RESULT, "--state", STATE, "--enforce", wanted.enforce],
         "env": [_node_name()],
         "resources": wanted.resources["reporter"],
         "securityContext": UNPRIVILEGED,
         "volumeMounts": [
             {"name": "result", "mountPath": RESULT, "readOnly": True},
+            {"name": "state", "mountPath": STATE},
             {"name": "token", "mountPath": TOKENS, "readOnly": True},
         ],
+        **_probes(STATE),
     }
 
 
