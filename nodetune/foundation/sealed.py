@@ -1,7 +1,7 @@
 """Several documents as one file: a tar.gz with SHA256SUMS, which ssh-keygen signs if there is a key.
 
-To check it: unpack it, then `ssh-keygen -Y verify -f signers -I NAME -n file -s SHA256SUMS.sig < SHA256SUMS` and
-`sha256sum -c SHA256SUMS`.
+The list names every file, in the order of LC_ALL=C: docs/how-to-rma.md has the commands that check it. `sha256sum -c` does
+not suffice, as it says nothing of a file that was added.
 """
 
 from __future__ import annotations

@@ -1,13 +1,17 @@
 """Several documents as one file with checksums and a signature, checked with the tools that the docs name."""
 
+import io
 import shutil
 import subprocess
+import tarfile
+from pathlib import Path
 
 import pytest
 
 from nodetune.foundation import sealed
 from tests.support import archives
 
+GUIDE = Path(__file__).parents[3] / "docs/how-to-rma.md"
 FILES = {"summary.txt": "gpu017 is well\n", "facts.json": "{}\n"}
 needs_ssh_keygen = pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="no ssh-keygen here")
 
@@ -59,6 +63,58 @@ def test_ssh_keygen_finds_other_checksums_and_another_key(tmp_path):
     (tmp_path / "other").mkdir()
     signers.write_text(f"ops {made_key(tmp_path / 'other').with_suffix('.pub').read_text()}")
     assert not succeeds(folder, *check, input=sums)
+
+
+def repacked(source, target, turned, more=()):
+    """Pack an archive again, each member's path and content as `turned` makes them (None: without it), then `more`."""
+    with tarfile.open(source) as old, tarfile.open(target, "w:gz") as new:
+        members = [(each.name, old.extractfile(each).read()) for each in old.getmembers()]
+        for path, content in [*filter(None, (turned(*each) for each in members)), *more]:
+            entry = tarfile.TarInfo(path)
+            entry.size = len(content)
+            new.addfile(entry, io.BytesIO(content))
+
+
+def renamed(path, content):
+    return path.replace("facts", "fact"), content
+
+
+def removed(path, content):
+    return None if path.endswith("facts.json") else (path, content)
+
+
+def altered(path, content):
+    return path, content + b" " if path.endswith("facts.json") else content
+
+
+def as_it_was(path, content):
+    return path, content
+
+
+TAMPERED = {
+    "renamed": (renamed, ()),
+    "removed": (removed, ()),
+    "changed": (altered, ()),
+    "added": (as_it_was, [("proof/audit-after-load.json", b"{}\n")]),
+    "added, hidden": (as_it_was, [("proof/.note", b"")]),
+    "added below": (as_it_was, [("proof/more/SHA256SUMS", b"")]),
+    "added next to it": (as_it_was, [("other/verify.json", b"{}\n")]),
+    "signers of its own": (as_it_was, [("proof/signers", b"ops ssh-ed25519 AAAA\n")]),
+}
+
+
+@needs_ssh_keygen
+@pytest.mark.parametrize("how", [None, *TAMPERED])
+def test_the_guides_commands_find_any_other_set_of_files(tmp_path, how):
+    key = made_key(tmp_path)
+    (tmp_path / "signers").write_text(f"ops {key.with_suffix('.pub').read_text()}")
+    sealed.write(tmp_path / "proof.tar.gz", {"audit.json": "1\n", "audit-after.json": "2\n", **FILES}, key)
+    turned, more = TAMPERED.get(how, (as_it_was, ()))
+    repacked(tmp_path / "proof.tar.gz", tmp_path / "given.tar.gz", turned, more)
+    commands = GUIDE.read_text().partition("To check the evidence")[2].split("```")[1].removeprefix("sh\n")
+    own = commands.replace("gpu017-readmit-20301231T1200Z.tar.gz", "given.tar.gz").replace("NAME", "ops")
+    assert own.count("given.tar.gz") == 1 and own.count("ops") == 1
+    assert succeeds(tmp_path, "bash", "-e", "-c", own) == (how is None)
 
 
 @needs_ssh_keygen
