@@ -58,7 +58,8 @@ def find_late_ranks(jobs: Iterable[Job], notes: Sequence[str] = ()) -> SlowRanks
         causing = {process: row for process, row in late.items() if process not in together}
         parts += _parts(comparison, causing)
         compared_jobs.append(_compared_job(comparison, causing, sorted(together), tests))
-    return SlowRanks(tuple(compared_jobs), tuple(_causes(parts, comparisons)), tuple(notes))
+    judged = [comparison for comparison in comparisons if comparison.rows]
+    return SlowRanks(tuple(compared_jobs), tuple(_causes(parts, judged)), tuple(notes))
 
 
 def _compare(job: Job) -> _Comparison:
@@ -97,16 +98,12 @@ def _together(comparison: _Comparison, late: Mapping[Process, Lateness]) -> set[
     groups = [set(each.members.values()) for each in comparison.job.communicators if each.id in compared]
     together: set[Process] = set()
     for processes in by_key(((row.kind.ranks, row.rank), process) for process, row in late.items()).values():
-        separate = [
-            process
-            for process in processes
-            if not any(
-                process in members and other in members for members in groups for other in processes if other != process
-            )
-        ]
+        here = set(processes)
+        joined = {process for members in groups if len(there := members & here) > 1 for process in there}
+        separate = [process for process in processes if process not in joined]
         hosts = {process.host for process in separate}
-        there = sum(process.host in hosts for process in comparison.job.positions)
-        if len(separate) > 1 and not (len(hosts) == 1 and is_most(len(separate), there)):
+        of_hosts = sum(process.host in hosts for process in comparison.job.positions)
+        if len(separate) > 1 and not (len(hosts) == 1 and is_most(len(separate), of_hosts)):
             together |= set(separate)
     return together
 

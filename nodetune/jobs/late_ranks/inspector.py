@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
-from nodetune.foundation import UserError, text
+from nodetune.foundation import UserError, by_key, text
 from nodetune.jobs.late_ranks.model import Communicator, Job, Kind, Process
 
 TOGETHER = ("AllReduce", "AllGather", "ReduceScatter")
@@ -169,22 +170,23 @@ def _add(communicators: dict[str, _CommunicatorCalls], call: Call, folder: str) 
 
 def _jobs(communicators: Mapping[str, _CommunicatorCalls]) -> list[Job]:
     """Put communicators that share a process into one job."""
-    groups: list[tuple[set[tuple[str, Process]], list[str]]] = []
-    for name, communicator in communicators.items():
-        processes = set(communicator.places)
-        names = [name]
-        for group in [group for group in groups if group[0] & processes]:
-            groups.remove(group)
-            processes |= group[0]
-            names = group[1] + names
-        groups.append((processes, names))
-    jobs = [
-        (
-            os.path.commonpath([folder for folder, _ in places]),
-            [_communicator(name, communicators[name]) for name in names],
-        )
-        for places, names in groups
-    ]
+    above: dict[tuple[str, Process], tuple[str, Process]] = {}
+
+    def top(place: tuple[str, Process]) -> tuple[str, Process]:
+        while above[place] != place:
+            above[place] = place = above[above[place]]
+        return place
+
+    for communicator in communicators.values():
+        first = next(iter(communicator.places))
+        for place in communicator.places:
+            above.setdefault(place, place)
+            above[top(place)] = top(first)
+    groups = by_key((top(next(iter(each.places))), name) for name, each in communicators.items())
+    jobs = []
+    for names in groups.values():
+        folders = {folder for name in names for folder, _ in communicators[name].places}
+        jobs.append((os.path.commonpath(folders), [_communicator(name, communicators[name]) for name in names]))
     return [
         Job(name, communicators)
         for name, (_, communicators) in zip(_names([folder for folder, _ in jobs]), jobs, strict=True)
@@ -201,9 +203,9 @@ def _communicator(name: str, calls: _CommunicatorCalls) -> Communicator:
 def _names(folders: Iterable[str]) -> list[str]:
     """Name jobs by their folder: `nccl-inspector-812` and `812` are job 812; several in one folder are numbered."""
     every = [Path(folder).name.removeprefix("nccl-inspector-") or "." for folder in folders]
-    counted: dict[str, int] = {}
+    counts, counted = Counter(every), Counter[str]()
     names = []
     for name in every:
-        counted[name] = counted.get(name, 0) + 1
-        names.append(name if every.count(name) == 1 else f"{name}#{counted[name]}")
+        counted[name] += 1
+        names.append(name if counts[name] == 1 else f"{name}#{counted[name]}")
     return names

@@ -24,7 +24,7 @@ def late(rows: Sequence[Lateness], tests: int, largest: float = thresholds.MAX_O
     ranked = sorted(rows, key=lambda row: -row.share)
     for count in range(int(largest * len(ranked)), 0, -1):
         suspects, others = ranked[:count], ranked[count:]
-        if all(_is_late(row, others, tests) for row in suspects):
+        if suspects[-1].share >= thresholds.MIN_LATENESS and _are_late(suspects, others, tests):
             return suspects
     return []
 
@@ -39,16 +39,16 @@ def comparable(rows: Sequence[Lateness]) -> bool:
     return len(rows) - 1 - len({row.communicator for row in rows}) >= thresholds.MIN_RANK_FREEDOM
 
 
-def _is_late(row: Lateness, others: Sequence[Lateness], tests: int) -> bool:
+def _are_late(suspects: Sequence[Lateness], others: Sequence[Lateness], tests: int) -> bool:
+    """Return whether the last of the suspects is far outside of the others, and all of them are late all along."""
     freedom = len(others) - len({other.communicator for other in others})
-    if row.share < thresholds.MIN_LATENESS or freedom < thresholds.MIN_RANK_FREEDOM:
+    if freedom < thresholds.MIN_RANK_FREEDOM:
         return False
     shares = [other.share for other in others]
     spread = max(thresholds.MIN_RANK_SPREAD, stdev(shares)) * math.sqrt(1 + 1 / len(others))
-    distance = (row.share - fmean(shares)) / spread
-    return (
-        tests * student_tail(distance, freedom) <= thresholds.LATE_RANK_CHANCE
-        and tests * _by_blocks(row.blocks) <= thresholds.LATE_RANK_CHANCE
+    distance = (suspects[-1].share - fmean(shares)) / spread
+    return tests * student_tail(distance, freedom) <= thresholds.LATE_RANK_CHANCE and all(
+        tests * _by_blocks(row.blocks) <= thresholds.LATE_RANK_CHANCE for row in suspects
     )
 
 

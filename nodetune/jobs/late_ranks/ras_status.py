@@ -87,8 +87,7 @@ def _failed(communicator: CommunicatorStatus) -> list[RasFinding]:
 def _uneven(communicator: CommunicatorStatus) -> list[RasFinding]:
     """Return the ranks whose count differs from that of the furthest: as ahead, if most are behind these few."""
     findings = []
-    for name in dict.fromkeys(name for rank in communicator.ranks for name in rank.counts):
-        counted = [rank for rank in communicator.ranks if name in rank.counts]
+    for name, counted in by_key((name, rank) for rank in communicator.ranks for name in rank.counts).items():
         top = max(rank.counts[name] for rank in counted)
         behind = [rank for rank in counted if rank.counts[name] < top]
         ahead = [rank for rank in counted if rank.counts[name] == top]

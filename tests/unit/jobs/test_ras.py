@@ -234,6 +234,13 @@ def test_hostile_json_does_no_harm(communicators):
     assert all(0 <= rank.rank < 1 << 63 for each in answer.communicators for rank in each.ranks)
 
 
+def test_an_answer_with_a_collective_of_its_own_for_each_rank_is_judged_in_linear_time():
+    """Anyone may answer on the port: with one look at all ranks for each name this test would not end."""
+    ranks = [{"rank": rank, "collective_counts": {f"c{rank}": 1}} for rank in range(200_000)]
+    answer = ras_response.read(json.dumps({"communicators": [{"hash": "1", "size": 200_000, "ranks": ranks}]}))
+    assert ras_status.compare("", answer, answer, 1.0).findings == ()
+
+
 def test_the_command_says_that_nothing_is_missing():
     with ras_server.serving(ras_server.answer([7] * 16)) as service:
         done = nodetune("slow", "--ras", f"127.0.0.1:{service.port}", "--pause", "0")
