@@ -16,6 +16,10 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060
 _FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?|-")
 _MAX_LENGTH = 400
+_LOGIN = re.compile(r"(\b[a-z][a-z0-9+.-]{0,20}:/{1,2})[^/\s\"'<>]*@", re.IGNORECASE)
+_TOKEN = re.compile(
+    r"([?&][^?=&\s\"']{0,40}?(?:token|secret|passw|key|sig)[^?=&\s\"']{0,40}=)[^&\s\"']+", re.IGNORECASE
+)
 MAX_NAMES = 12
 SETTINGS = "# settings: "
 """Precedes the settings from which one of nodetune's files was made, as one line of JSON."""
@@ -28,6 +32,11 @@ def plain(text: Any, longest: int = _MAX_LENGTH) -> str:
         return given
     cleaned = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", given[: longest + 1])
     return cleaned if len(cleaned) <= longest else cleaned[: longest - 1] + "…"
+
+
+def without_logins(text: str) -> str:
+    """Return text whose URLs have no user, password or token."""
+    return _TOKEN.sub(r"\1…", _LOGIN.sub(r"\1…@", text))
 
 
 def cell(text: Any) -> str:

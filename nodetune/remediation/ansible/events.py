@@ -166,14 +166,15 @@ class Reader:
         """Make text safe to show and to save: one line, bounded, without known passwords."""
         for secret in self._secrets:
             text = text.replace(secret, "(password)")
-        return plain_text.plain(" ".join(text.split()), longest)
+        return plain_text.plain(plain_text.without_logins(" ".join(text.split())), longest)
 
     def _without_secrets(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Take known passwords out of a result. What a rollback may write back is left out, not altered."""
-        if not self._secrets:
-            return result
+        """Take known passwords, and those of URLs, out of a result.
+
+        An entry that a rollback may write back is left out if it has a known one, never altered.
+        """
         cleaned = {name: self._cleaned(result[name]) for name in FOR_PEOPLE if name in result}
-        if "entries" in result:
+        if "entries" in result and self._secrets:
             cleaned["entries"] = [WITHHELD if self._tells(each) else each for each in objects(result["entries"])]
         return {**result, **cleaned}
 
@@ -184,7 +185,7 @@ class Reader:
             return [self._cleaned(each) for each in value]
         for secret in self._secrets if isinstance(value, str) else ():
             value = value.replace(secret, "(password)")
-        return value
+        return plain_text.without_logins(value) if isinstance(value, str) else value
 
     def _tells(self, entry: Any) -> bool:
         text = json.dumps(entry, ensure_ascii=False)

@@ -163,7 +163,9 @@ def _server(cluster: Mapping[str, Any], context: str) -> str:
     server = str(cluster.get("server") or "")
     parts = urllib.parse.urlsplit(server)
     if parts.scheme != "https" or not parts.hostname:
-        raise KubeconfigError(f"kubeconfig: the server of context {context!r} is {server!r}: only https is supported")
+        raise KubeconfigError(
+            f"kubeconfig: the server of context {context!r} is {plain_text.without_logins(server)!r}: only https is supported"
+        )
     if cluster.get("proxy-url"):
         raise KubeconfigError(f"kubeconfig: context {context!r} has a proxy-url, which nodetune cannot use")
     return server.rstrip("/")
@@ -186,6 +188,8 @@ def _decoded(text: Any) -> bytes:
 
 
 def _said(problem: Exception) -> str:
+    if isinstance(problem, subprocess.TimeoutExpired):  # its text has the arguments, which may hold a token
+        return f"it did not end within {problem.timeout:g} s"
     return plain_text.plain(getattr(problem, "strerror", None) or str(problem), 200)
 
 

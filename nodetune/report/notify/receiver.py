@@ -91,7 +91,9 @@ class Receiver:
                 problem = f"it answers {error.code}"
                 if error.code < 500 and error.code not in AGAIN:
                     return problem
-            except (OSError, http.client.HTTPException, ValueError) as error:
+            except (http.client.InvalidURL, ValueError):  # their texts have the URL of the proxy
+                return "its URL, or that of the proxy (http_proxy, https_proxy), is not valid"
+            except (OSError, http.client.HTTPException) as error:
                 reason = getattr(error, "reason", error)
                 problem = text.plain(getattr(reason, "strerror", None) or str(reason) or type(reason).__name__, 200)
         return f"{problem} ({TRIES} tries)"

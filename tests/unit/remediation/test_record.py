@@ -381,3 +381,27 @@ def test_a_password_that_a_host_echoes_is_not_recorded(tmp_path):
     assert "hunter2" not in str(event.result)
     assert event.result["problems"][0] == {"checks": ["a-check"], "label": "x", "message": "sudo: (password)"}
     assert [sorted(entry) for entry in run.entries("gpu1")] == [["withheld"], ["n", "ok"]]
+
+
+def test_a_login_in_an_address_of_a_host_is_neither_shown_nor_recorded(tmp_path):
+    """A repository's file, a proxy of Docker, the words of a package manager that could not fetch."""
+    run = Run.create("provision", {}, ["gpu1"], None, tmp_path)
+    reader, keep = events.Reader({"h0": "gpu1"}), recorded(run, lambda _event: None)
+    address = "https://ops:hunter2@mirror.example/rpm"
+    daemon = {"proxies": {"http-proxy": address}}
+    result = {
+        "problems": [{"label": "x", "message": f"Status code: 401 for {address}/repodata/repomd.xml?token=hunter2"}],
+        "diff": [
+            {"before": "", "after": f"URIs: {address}\n", "after_header": "/etc/apt/sources.list.d/nodetune-x.sources"},
+            {"before": daemon, "after": {}},
+        ],
+        "msg": f"repository cuda: {address}: check the address",
+    }
+    for status in ("ok", "failed"):
+        raw = {"event": f"runner_on_{status}", "event_data": {"host": "h0", "task": "Repositories", "res": result}}
+        event = reader.read(raw)
+        keep(event)
+        assert "hunter2" not in f"{event.result} {event.message}"
+    kept = "".join(path.read_text() for path in run.folder.rglob("*") if path.is_file())
+    assert "hunter2" not in kept
+    assert kept.count("https://…@mirror.example/rpm") >= 2

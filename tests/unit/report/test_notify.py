@@ -309,3 +309,12 @@ def test_a_receiver_raises_what_it_says():
         Receiver("", server.url).send({})
     with pytest.raises(RequestError):
         Receiver.parse("")
+
+
+@pytest.mark.parametrize("proxy", ["http://ops:hun/ter2@proxy:3128", "http:/ops:hunter2@proxy"])
+def test_a_proxy_that_is_no_address_is_told_without_its_password(monkeypatch, proxy):
+    monkeypatch.setenv("http_proxy", proxy)
+    monkeypatch.setenv("no_proxy", "")
+    with pytest.raises(NotSentError) as told:
+        Receiver.parse("http://receiver.example/x").send({})
+    assert "hun" not in str(told.value)
