@@ -231,14 +231,14 @@ def test_a_long_file_is_used_in_part_and_says_so(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_communicators_without_number_are_put_into_jobs_in_linear_time(ranks):
-    """A user writes 300,000 in a file: with one look at each pair of them this test would not end."""
+    """A user writes 150,000 in a file: with one look at each pair of them this test would not end."""
     read = {}
-    for number in range(300_000):  # alone, or each with the next one
+    for number in range(150_000):  # alone, or each with the next one
         for rank in range(ranks):
             inspector._add(
                 read, inspector.Call(str(number), rank, 4, Process("h", number + rank), "AllReduce", 1, 1, 1, 1), "/d"
             )
-    assert len(inspector._jobs(read)) == (300_000 if ranks == 1 else 1)
+    assert len(inspector._jobs(read)) == (150_000 if ranks == 1 else 1)
 
 
 @pytest.mark.parametrize("text", ["", "nonsense\n", inspector_files.P2P])
