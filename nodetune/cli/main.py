@@ -79,7 +79,7 @@ def group() -> None:
 
 
 def main() -> None:
-    """Run the command line. Every error that a user can cause is one line and exit code 2."""
+    """Run the command line. Every error that a user can cause is one line and an exit code, mostly 2."""
     gc.set_threshold(*COLLECTED)
     _prepare_output()
     try:
@@ -99,7 +99,7 @@ def main() -> None:
             raise
         code = _say(f"{library} {paths.LACKING}: install nodetune's wheel with its dependencies", USAGE)
     except (UserError, OSError) as problem:
-        code = _say(_text(problem), USAGE)
+        code = _say(_text(problem), getattr(problem, "code", USAGE))
     sys.exit(code if isinstance(code, int) else OK)
 
 

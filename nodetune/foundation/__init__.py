@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 
 
 class UserError(ValueError):
-    """Bad input: its text is one line for the user (what, where, what to do). The command exits with code 2."""
+    """Bad input: its text is one line for the user (what, where, what to do). The command exits with code 2, or its `code`."""
 
 
 def by_key(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:

@@ -22,6 +22,7 @@ from nodetune.remediation.request import RollbackRequest
 from nodetune.remediation.runs import earlier_runs, record
 from nodetune.remediation.runs.connection import connection_record
 from nodetune.remediation.runs.files import RunError
+from nodetune.remediation.runs.journal_copy import JournalCopy
 from nodetune.remediation.runs.record import RUNNING, Run, recorded
 
 Outcomes = Mapping[str, Outcome]
@@ -42,6 +43,11 @@ class Undoing:
         about = self.of.about
         when = str(about.get("started", ""))[:16].replace("T", " ")
         return f"run {self.of.id} ({text.plain(about.get('command'))} of {text.plain(when)} UTC)"
+
+    @property
+    def damages(self) -> list[str]:
+        """The copies of journals that are damaged: only the host's own can then be rolled back."""
+        return [damage for target in self.targets if (damage := self.of.journal(target.name).damage)]
 
     @property
     def labels(self) -> list[str]:
@@ -87,21 +93,24 @@ class Undoing:
 
     def revert(self, run: Run | None, on_event: OnEvent) -> dict[str, Outcome]:
         """Play it on the hosts; `run` keeps the record (None: check mode, nothing is written)."""
+        copies = {target.name: self.of.journal(target.name) for target in self.targets}
         for target in self.targets:
-            changes = self.of.changes(target.name)
+            changes = self._changes(target.name)
             if run and changes is not None:
                 run.save_changes(target.name, changes)  # so that taking this back in its turn knows what disturbs
         variables = {
             target.name: {
                 "nodetune_of": self.of.id,
-                "nodetune_entries": self.of.entries(target.name),
+                "nodetune_entries": [] if copies[target.name].damage else copies[target.name].entries,
+                "nodetune_least": copies[target.name].least,
                 "nodetune_force": self.request.force,
                 **(self._guard(target.name) if run else {}),
             }
             for target in self.targets
         }
         play_options = PlayOptions(self.connection.options, self.connection.forks, check=run is None)
-        return play.play("revert", self.targets, variables, play_options, run, on_event)
+        outcomes = play.play("revert", self.targets, variables, play_options, run, on_event)
+        return {host: _proven(outcome, copies[host]) for host, outcome in outcomes.items()}
 
     def _guard(self, host: str) -> dict[str, Any]:
         """Return what must be true before disruptive changes are undone: undoing them disrupts again.
@@ -116,15 +125,36 @@ class Undoing:
 
     def _disturbing(self, host: str) -> list[Any] | None:
         """Return the groups of changes that cannot be undone without disturbing work on a host; None: any may be such."""
-        groups = self.of.changes(host)
-        if groups is None and self.of.about.get("command") == "rollback":  # by a version that did not keep them
-            return None
+        groups = self._changes(host)
+        copy = self.of.journal(host)
+        if groups is None and (copy.entries or copy.damage or self.of.about.get("command") == "rollback"):
+            return None  # they are lost, or it is by a version that did not keep them
         return [group.get("group") for group in events.objects(groups) if group.get("disruption") not in FREE]
+
+    def _changes(self, host: str) -> list[Any] | None:
+        """Return the groups of changes that were sent to a host; None if they are not there."""
+        try:
+            found = self.of.changes(host)
+        except RunError:
+            return None
+        return found if isinstance(found, list) else None
+
+
+def _proven(outcome: Outcome, copy: JournalCopy) -> Outcome:
+    """Return the outcome; where the controller's copy is damaged, with that problem unless the host's own journal is whole."""
+    read = [event.result.get("journaled") for event in outcome.results]
+    if not copy.damage or outcome.state != "ok" or any(isinstance(each, int) and each >= copy.least for each in read):
+        return outcome
+    return _with_problem(outcome, "journal", f"{copy.damage}: whether all is undone is unknown")
 
 
 def _left_drained(outcome: Outcome, why: str) -> Outcome:
-    told = {"problems": [{"label": "left drained", "message": why}]}
-    return outcome.followed_by(Outcome(outcome.host, results=(Event(outcome.host, "Resume", result=told),)))
+    return _with_problem(outcome, "left drained", why)
+
+
+def _with_problem(outcome: Outcome, label: str, why: str) -> Outcome:
+    told = {"problems": [{"label": label, "message": why}]}
+    return outcome.followed_by(Outcome(outcome.host, results=(Event(outcome.host, label, result=told),)))
 
 
 def runs_of(request: RollbackRequest) -> list[tuple[Run, Sequence[str]]]:

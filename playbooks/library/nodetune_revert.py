@@ -20,6 +20,7 @@ DOCUMENTATION = """{
             "type": "list", "elements": "str", "default": []},
   "entries": {"description": "The controller's copy of its journal. Used if the host has lost its own.",
               "type": "list", "elements": "dict", "default": []},
+  "least": {"description": "How many entries the journal had, as far as the controller knows.", "type": "int", "default": 0},
   "force": {"description": "Also restore resources that were changed since.", "type": "bool", "default": false},
   "guard": {"description": "Conditions. C(gpu_idle) allows no process that computes on a GPU.",
             "type": "dict", "default": {}},

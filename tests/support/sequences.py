@@ -203,6 +203,7 @@ class Host:
         """What Ansible does with revert.yml."""
         mine = variables[NAME]
         given = {"run": run.id, "of": mine["nodetune_of"], "entries": mine["nodetune_entries"]}
+        given["least"] = mine["nodetune_least"]
         given |= {"force": mine["nodetune_force"], "guard": {}, "guarded": []}
         work = [
             lambda result, timed=timed: session.revert(dict(given, timed=timed), result, False)

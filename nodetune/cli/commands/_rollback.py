@@ -39,6 +39,8 @@ def prepare(request: RollbackRequest, typed: HostOptions) -> list[Undoing]:
         # the password is asked once, for all of them
         connection = options.built(prepared[0].connection.become_password if prepared else None)
         prepared.append(rollback.prepare(of, hosts, connection, request, limited, Terminal()))
+    for damage in dict.fromkeys(damage for each in prepared for damage in each.damages):
+        verbosity.note(f"{damage}: the host's own journal is rolled back, if it is whole")
     return prepared
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from nodetune.foundation import by_key
 from nodetune.remediation.runs import record
-from nodetune.remediation.runs.files import RunError
+from nodetune.remediation.runs.files import DamageError, RunError
+from nodetune.remediation.runs.journal_copy import JournalCopy
 from nodetune.remediation.runs.record import DONE, INTERRUPTED, Run
 
 ROLLBACK = "rollback"
@@ -39,6 +40,7 @@ def _hosts_if_over(run: Run) -> list[str]:
 def last(root: Path | None) -> tuple[Run, list[str]]:
     """Return the last run that is not rolled back yet, with the hosts. Raise RunError, also if it changed nothing."""
     for run, hosts in _left(record.listing(root)):
+        _require_sound((each for each in record.listing(root) if each.id > run.id), f"nodetune rollback {run.id}")
         hosts_changed = changed(run, run.about["hosts"])
         if not hosts_changed:
             older = before(run, root)
@@ -46,7 +48,24 @@ def last(root: Path | None) -> tuple[Run, list[str]]:
             raise RunError(f"the last run, {run.id}, changed nothing: nothing to roll back{more}")
         if left := [host for host in hosts if host in hosts_changed]:
             return run, left
+    _require_sound(record.listing(root), "nodetune runs")
     raise RunError("nothing to roll back: no recorded run has changed anything that remains (nodetune runs)")
+
+
+def _require_sound(runs: Iterable[Run], instead: str) -> None:
+    """Raise DamageError if the record of a run cannot be read: it may have changed hosts, or rolled a run back."""
+    for run in runs:
+        if (problem := _unreadable(run)) and any(run.folder.iterdir()):  # else it ended before it began
+            raise DamageError(f"{problem}: what that run did is unknown; restore it, or leave it so: {instead}")
+
+
+def _unreadable(run: Run) -> str:
+    """Return why a record cannot be read, or ""."""
+    try:
+        run.state()
+    except RunError as problem:
+        return str(problem)
+    return ""
 
 
 def before(run: Run, root: Path | None) -> Run | None:
@@ -57,6 +76,7 @@ def before(run: Run, root: Path | None) -> Run | None:
 def on(hosts: Iterable[str], root: Path | None) -> list[tuple[Run, list[str]]]:
     """Return all remaining runs on any of these hosts, newest first, each with its hosts."""
     wanted = set(hosts)
+    _require_sound(record.listing(root), "nodetune rollback RUN for each of the others (nodetune runs)")
     found = ((run, [host for host in where if host in wanted]) for run, where in standing(record.listing(root)))
     return [(run, where) for run, where in found if where]
 
@@ -124,13 +144,21 @@ def _makes_stand(run: Run) -> bool:
 def changed(run: Run, hosts: Iterable[str]) -> list[str]:
     """Return on which of the hosts a run changed something. Of one that was killed or lost not every entry arrived."""
     lost = hosts if run.state() != DONE else _lost(run)
-    return [host for host in hosts if host in lost or any("change" in entry for entry in run.entries(host))]
+    return [host for host in hosts if host in lost or _says_changed(run.journal(host))]
+
+
+def _says_changed(journal: JournalCopy) -> bool:
+    return bool(journal.damage) or any("change" in entry for entry in journal.entries)
 
 
 def _lost(run: Run) -> set[str]:
-    """Return the hosts where a run began and did not end."""
+    """Return the hosts where a run began and did not end, or may have."""
     open_calls = Counter[str]()
-    for event in run.events():
+    try:
+        events = run.events()
+    except RunError:
+        return set(run.hosts)
+    for event in events:
         if event.get("status") == "ok":
             open_calls[str(event.get("host"))] += {BEGIN: 1, END: -1}.get(str(event.get("task")), 0)
     return {host for host, count in open_calls.items() if count > 0}

@@ -10,11 +10,18 @@ from typing import Any
 
 from nodetune.facts import document
 from nodetune.foundation import UserError
+from nodetune.foundation.exit_codes import END_STATE_MISSED
 from nodetune.onhost import files
 
 
 class RunError(UserError):
     """A run that is not there, or whose record cannot be used."""
+
+
+class DamageError(RunError):
+    """A record that is damaged, so that what its run did is unknown."""
+
+    code = END_STATE_MISSED
 
 
 def as_json(data: Any) -> str:
@@ -62,15 +69,20 @@ def read(path: Path) -> Any:
     except FileNotFoundError:
         return None
     except (OSError, document.FactsError) as problem:
-        raise RunError(f"{path}: {problem.strerror}" if isinstance(problem, OSError) else str(problem)) from None
+        raise DamageError(f"{path}: {problem.strerror}" if isinstance(problem, OSError) else str(problem)) from None
 
 
 def objects(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a file, one a line. Raise DamageError."""
     try:
         lines = path.read_bytes().split(b"\n")
+        for number, line in enumerate(lines[:-1], 1):  # the last is empty, or not whole
+            found = document.parse(line, f"{path} line {number}")
+            if isinstance(found, dict):
+                yield found
     except FileNotFoundError:
         return
-    for number, line in enumerate(lines[:-1], 1):  # the last is empty, or not whole
-        found = document.parse(line, f"{path} line {number}")
-        if isinstance(found, dict):
-            yield found
+    except OSError as problem:
+        raise DamageError(f"{path}: {problem.strerror}") from None
+    except document.FactsError as problem:
+        raise DamageError(str(problem)) from None

@@ -1,6 +1,7 @@
 """The record of runs that change hosts: one folder a run, all that shows what was done and all that takes it back.
 
-    run.json            command, options (no passwords), hosts, inventory, when, by whom, which process, exit code
+    run.json            command, options (no passwords), hosts, inventory, when, by whom, which process, exit code;
+                        of each host's journal the number of entries and the checksum
     plan.json           the plan; before.json and after.json: the audits around it; outcomes.json: the outcome of each
     step
     before-verify.json, after-verify.json   the figures before and after (--verify)
@@ -32,8 +33,9 @@ from nodetune.facts import document as facts_document
 from nodetune.foundation import text
 from nodetune.foundation.exit_codes import END_STATE_MISSED
 from nodetune.remediation.runs import diffs as differences
-from nodetune.remediation.runs import files, process
-from nodetune.remediation.runs.files import RunError
+from nodetune.remediation.runs import files, journal_copy, process
+from nodetune.remediation.runs.files import DamageError, RunError
+from nodetune.remediation.runs.journal_copy import JournalCopy, Seal
 
 SCHEMA = "nodetune.run/1"
 RUNNING, DONE, INTERRUPTED, ELSEWHERE, UNREADABLE = "running", "done", "interrupted", "elsewhere", "unreadable"
@@ -64,6 +66,7 @@ class Run:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._about: dict[str, Any] | None = None
+        self._seals: dict[str, Seal] = {}
         self.code = END_STATE_MISSED
         """The exit code of the command (see `recorded`)."""
 
@@ -110,8 +113,10 @@ class Run:
         """The content of run.json. Raise RunError."""
         if self._about is None:
             found = self.document("run")
-            if not isinstance(found, dict) or found.get("schema") != SCHEMA or not isinstance(found.get("hosts"), dict):
-                raise RunError(f"{self.folder / 'run.json'} is missing or from another version of nodetune ({SCHEMA})")
+            if not isinstance(found, dict) or found.get("schema") != SCHEMA or not _has_shape(found):
+                raise DamageError(
+                    f"{self.folder / 'run.json'} is missing, damaged or from another version of nodetune ({SCHEMA})"
+                )
             self._about = found
         return self._about
 
@@ -151,7 +156,9 @@ class Run:
 
     def add_entries(self, host: str, entries: Iterable[Mapping[str, Any]]) -> None:
         """Keep journal entries of a host; they are on the disk when this returns."""
-        files.append(self._file("entries", host, "jsonl"), files.as_lines(entries), sync=True)
+        lines = files.as_lines(entries)
+        files.append(self._file("entries", host, "jsonl"), lines, sync=True)
+        self._seals.setdefault(host, Seal()).add(lines)
 
     def add_diffs(self, host: str, diffs: Iterable[Mapping[str, Any]]) -> None:
         """Keep differences as Ansible's modules return them, as unified diffs."""
@@ -163,7 +170,8 @@ class Run:
     def finish(self, code: int) -> None:
         """Record the end of the run, with the exit code of the command."""
         undone = {} if self.undone is None else {"undone": self.undone}
-        self._write_about({**self.about, "ended": _now(), "exit": code, **undone})
+        journals = {host: self._seals.get(host, Seal()).data for host in self.about["hosts"]}
+        self._write_about({**self.about, "ended": _now(), "exit": code, "journals": journals, **undone})
 
     def document(self, name: str) -> Any:
         """Return run.json or one of DOCUMENTS, or None. Raise RunError."""
@@ -173,8 +181,14 @@ class Run:
         return files.read(self._file("changes", host, "json"))
 
     def entries(self, host: str) -> list[dict[str, Any]]:
-        """Return the journal entries of a host, without an incomplete last line."""
-        return list(files.objects(self._file("entries", host, "jsonl")))
+        """Return the journal entries of a host that can be read."""
+        return self.journal(host).entries
+
+    def journal(self, host: str) -> JournalCopy:
+        """Return the copy of a host's journal."""
+        seals = self.about.get("journals")
+        seal = seals.get(host, []) if isinstance(seals, dict) else seals
+        return journal_copy.read(self._file("entries", host, "jsonl"), seal, self._file("diffs", host, "diff").exists())
 
     def events(self) -> list[dict[str, Any]]:
         return list(files.objects(self.folder / "events.jsonl"))
@@ -251,6 +265,12 @@ def _new_folder(home: Path) -> Path:
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700)
             return folder
+
+
+def _has_shape(about: Mapping[str, Any]) -> bool:
+    texts = (about.get("inventory"), about.get("command"), about.get("started"))
+    names = isinstance(about.get("hosts"), dict) and all(isinstance(name, str) for name in about["hosts"].values())
+    return names and isinstance(about.get("options", {}), dict) and all(isinstance(each, str | None) for each in texts)
 
 
 def _now() -> str:

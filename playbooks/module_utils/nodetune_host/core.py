@@ -30,6 +30,7 @@ class Result:
     def __init__(self):
         self.diff, self.done, self.problems, self.refused = [], [], [], []
         self.entries = []
+        self.journaled = 0
         self.timed = False
 
     @property
@@ -165,7 +166,7 @@ class _Undoing:
                 dict(states[0], folder=self.later.folder(states[0], entry["change"].get("path", ""))),
                 *states[1:],
             ]
-        changed = _restore(entry, self.executor, self.result, self.force, handlers, states)
+        changed = _restore(entry, self.executor, self.result, self.force, handlers, states, self.later)
         if before != (len(self.result.problems), len(self.result.refused)):
             self.kept.add(key)
         return changed
@@ -204,7 +205,7 @@ def _note(result, change, checks, changed, problem=""):
         result.problems.append({"checks": checks, "label": label, "message": problem})
 
 
-def _restore(entry, executor, result, force, handlers, states):
+def _restore(entry, executor, result, force, handlers, states, later):
     """Undo one journaled change. `states` are those of the resource up to this change. Return True if the host changed."""
     change, before, checks = entry["change"], entry["before"], entry.get("checks", [])
     if same(change, before, states[0]):
@@ -220,7 +221,7 @@ def _restore(entry, executor, result, force, handlers, states):
         return False
     by_kernel = getattr(resource_of(change), "moved_by_kernel", lambda *_: False)
     if not (force or as_left or by_kernel(left(entry), now)):
-        result.refused.append(_refusal(entry, executor, "changed since by someone else"))
+        result.refused.append(_refusal(entry, executor, later.who(entry, now)))
         return False
     if handlers:
         executor.add_pending(entry["group"], handlers)

@@ -28,12 +28,14 @@ IN_MEMORY = "/run/nodetune/journals"
 """Where a rollback continues its journal if the disk is full. The controller has a copy, as of all journals."""
 
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
+LEAST_SECONDS = 1e-3
 PRIVATE = 0o700
 """Journals contain configuration files and are readable by root only."""
 
 LASTING = ("update-grub", "initramfs")
 """Handlers that a reboot does not replace."""
 
+RESTORE = "restore it or move it away (a rollback then uses the controller's copy)"
 TORN = b"\0\0"
 """The remains of unsynced lines after a power cut. A single null is a damaged byte."""
 
@@ -74,11 +76,14 @@ class Journal:
         self._chain = ""
         try:
             with open(self.path, "rb") as opened:
-                *lines, rest = opened.read().split(b"\n")
+                content = opened.read()
         except FileNotFoundError:
             return [], 0
         except OSError as error:
             raise StopError(f"{self.path} cannot be read: {why(error)}") from None
+        if not content:  # its first line is there from its begin
+            raise StopError(f"{self.path} is empty: what run {self.run} changed is unknown; {RESTORE}")
+        *lines, rest = content.split(b"\n")
         parsed, chain = [], ""
         for line in lines:
             entry, chain = parsed_line(line, chain)
@@ -89,10 +94,7 @@ class Journal:
             parsed.append(None)
         line = parsed.index(None) if None in parsed else gap(parsed)
         if line is not None or (parsed and "since" not in parsed[0]):
-            raise StopError(
-                f"{self.path} is damaged at line {(line or 0) + 1}: restore it or move it away (a rollback then uses the "
-                "controller's copy)"
-            )
+            raise StopError(f"{self.path} is damaged at line {(line or 0) + 1}: {RESTORE}")
         self._chain = chain
         return parsed, sum(len(line) + 1 for line in lines[: len(parsed)])
 
@@ -155,9 +157,12 @@ class Journal:
         chain = checksum(as_read, self._chain)
         data = json.dumps(dict(as_read, sum=chain), sort_keys=True).encode("ascii") + b"\n"
         try:
-            files.append(self._handle, data, safe)
+            if self._handle is None:
+                atomic_file.replace(self.path, data, 0o600)
+            else:
+                files.append(self._handle, data, safe)
         except OSError as error:
-            raise stopped(self.path, error, "more " if os.fstat(self._handle).st_size else "") from None
+            raise stopped(self.path, error, "" if self._handle is None else "more ") from None
         self._chain = chain
         self.added.append(entry)
 
@@ -177,6 +182,7 @@ class Journal:
             raise  # noqa: PLE0704
         if self._handle is not None:
             os.close(self._handle)
+            self._handle = None
         self._lie_in(self.spare)
         self._start()
 
@@ -186,20 +192,35 @@ class Journal:
         made = atomic_file.missing_folder(self.path)
         try:
             atomic_file.make_folders(self.folder, PRIVATE)
+            if not earlier:
+                latest = max((entries[0]["since"] for _, entries in runs(self.home, self.spare)), default=0)
+                since = max(time.time(), latest + LEAST_SECONDS)  # in order, also if the clock was set back
+                self._write(
+                    {"run": self.run, "since": since, "machine": machine_id(), "boot": boot_id(), "of": self.of}, True
+                )
+                whole = os.path.getsize(self.path)
             self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             os.ftruncate(self._handle, whole)
             atomic_file.sync_folder(self.folder)
-        except OSError as error:
+        except (OSError, StopError) as error:
             atomic_file.remove_empty_folders(self.folder, made)
+            if isinstance(error, StopError):
+                raise
             raise stopped(self.path, error) from None
-        if not earlier:
-            head = {"run": self.run, "since": time.time(), "machine": machine_id(), "boot": boot_id(), "of": self.of}
-            self._write(head, safe=True)
 
 
 def runs(home="", spare=""):
-    """Return [(journal, its entries), …] of this host, oldest first. Ignore foreign folders."""
-    found, names = [], set()
+    """Return [(journal, its entries), …] of this host, oldest first, without damaged ones. Ignore foreign folders."""
+    return _runs(home, spare)[0]
+
+
+def damaged(home="", spare=""):
+    """Return the names of the runs of this host whose journal cannot be read, newest first by their names."""
+    return sorted(_runs(home, spare)[1], reverse=True)
+
+
+def _runs(home, spare):
+    found, unread, names = [], [], set()
     for folder in filter(None, (home or HOME, spare)):
         with contextlib.suppress(OSError):
             names.update(os.listdir(os.path.join(folder, "runs")))
@@ -208,23 +229,21 @@ def runs(home="", spare=""):
         try:
             entries = journal.entries()
         except StopError:
+            unread.append(name)
             continue
         if entries and "since" in entries[0]:
             found.append((entries[0]["since"], journal, entries))
-    return [(journal, entries) for _, journal, entries in sorted(found, key=lambda one: one[0])]
+    return [(journal, entries) for _, journal, entries in sorted(found, key=lambda one: one[0])], unread
 
 
 def remove_empty(home=""):
-    """Remove the journals of runs that were killed before their first entry."""
+    """Remove the folders of runs that were killed before their first entry."""
     runs_folder = os.path.join(home or HOME, "runs")
     for name in os.listdir(runs_folder) if os.path.isdir(runs_folder) else ():
         path = os.path.join(runs_folder, name, "journal.jsonl")
-        try:
-            if os.path.isfile(path) and os.path.getsize(path) == 0:
-                os.unlink(path)
+        atomic_file.tidy(path)
+        with contextlib.suppress(OSError):
             os.rmdir(os.path.dirname(path))
-        except OSError:
-            continue
 
 
 def never_ended(entries):

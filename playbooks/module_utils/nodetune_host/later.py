@@ -4,7 +4,7 @@ import contextlib
 from typing import NamedTuple, Optional
 
 from .executor import attempt, identity, named, same
-from .journal import IN_MEMORY, changes, left, runs
+from .journal import IN_MEMORY, changes, damaged, left, runs
 from .problem import ChangeError
 
 
@@ -40,6 +40,7 @@ class Later:
             for journal, each in runs(own.home, IN_MEMORY)
             if journal.run not in (own.run, this.name, *undone)
         ]
+        self._damaged = [name for name in damaged(own.home, IN_MEMORY) if name not in (own.run, this.name)]
         self._runs = sorted([this, *found], key=lambda run: run.since)
         self._number = self._runs.index(this)
         self._up_to_this = {run.name for run in self._runs[: self._number + 1]}
@@ -81,6 +82,17 @@ class Later:
             elif same(entry["change"], step.left, now):
                 return "" if step.undid == self._of else step.undid or step.run
         return ""
+
+    def who(self, entry, now):
+        """Say who brought a resource into its state `now`, which no later run left."""
+        change, key = entry["change"], identity_then(entry)
+        for run in self._runs[: self._number]:
+            first, last = run.made.get(key, (None, None))
+            if first and same(change, first["before"], left(entry)) and same(change, left(last), now):
+                return f"changed by run {run.name}, which is dated before it: the clock of this host was set back; force restores the state before both"
+        if self._damaged:
+            return f"changed since, perhaps by a run with a damaged journal ({', '.join(self._damaged[:3])}): restore that first"
+        return "changed since by someone else"
 
     def _steps(self, entry):
         """Yield what later runs did to a resource, newest first."""

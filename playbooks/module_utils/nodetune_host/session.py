@@ -116,12 +116,13 @@ def dry_run(run, group, earlier, result):
 
 def revert(given, result, check_mode):
     of = _entries_of(given)
+    result.journaled = len(of)
     wanted = _guard_for(given, of)
     if check_mode:
         idle.require(wanted)
         dry = DryRun(Journal(given["run"]))
         for name in given["after"]:
-            core.revert(_entries_of(dict(given, of=name, entries=[])), dry, core.Result(), given["force"])
+            core.revert(_entries_of(dict(given, of=name, entries=[], least=0)), dry, core.Result(), given["force"])
             dry.undone.add(name)
         core.revert(of, dry, result, given["force"], given["timed"])
         return
@@ -131,18 +132,25 @@ def revert(given, result, check_mode):
 
 
 def standing(subject):
-    """Return the names of a playbook's runs on this host that are not reverted as a whole, newest first."""
+    """Return the names of a playbook's runs on this host that are not reverted as a whole, newest first.
+
+    Those with a damaged journal come before: their revert fails, and nothing older is reverted.
+    """
     name, found = re.compile(re.escape(subject) + TIME), []
+    unread = [run for run in journal.damaged(spare=journal.IN_MEMORY) if name.match(run)]
     for own, entries in journal.runs(spare=journal.IN_MEMORY):
         if name.match(own.run):
             later = Later(entries, Journal(f"{own.run}-next"))
             if not all(map(later.undone, journal.changes(entries))):
                 found.append(own.run)
-    return found[::-1]
+    return unread + found[::-1]
 
 
 def _entries_of(given):
-    """Return the journal of the run that is rolled back: the host's own, or the controller's copy if that has more."""
+    """Return the journal of the run that is rolled back: the host's own, or the controller's copy if that has more.
+
+    It has at least as many entries as the controller got from the host (`least`).
+    """
     own = Journal(given["of"], spare=journal.IN_MEMORY).entries()
     found = own if len(own) >= len(given["entries"]) else given["entries"]
     if any("withheld" in entry for entry in found):
@@ -151,6 +159,11 @@ def _entries_of(given):
         )
     if not all(map(lines.is_sound, found)) or lines.gap(found) is not None:
         raise StopError(f"the controller's copy of the journal of run {given['of']} is damaged: nothing is undone")
+    if len(found) < given.get("least", 0):
+        raise StopError(
+            f"the journal of run {given['of']} has {len(found)} of {given['least']} entries here, and the controller's copy is "
+            "damaged: nothing is undone; restore one of them"
+        )
     return found
 
 

@@ -214,3 +214,46 @@ def test_damaged_pending_handlers_are_none(host, home, text):
     home.mkdir()
     (home / "owed.json").write_text(text)
     assert not Journal("run-1").is_pending({"change": "run", "run": "update-grub"})
+
+
+def given(**more):
+    """What a rollback of run-1 is given."""
+    return {
+        "run": "back-1",
+        "of": "run-1",
+        "entries": [],
+        "force": False,
+        "guard": {},
+        "guarded": [],
+        "timed": None,
+        "after": [],
+        **more,
+    }
+
+
+@pytest.mark.parametrize("damage", ["gone", "empty", "without its end"])
+def test_a_journal_that_the_controller_knows_to_be_longer_is_damage(host, written, tmp_path, damage):
+    whole = Journal("run-1").entries()
+    if damage == "gone":
+        written.unlink()
+    else:
+        written.write_text("".join(written.read_text().splitlines(True)[: 3 if damage != "empty" else 0]))
+    with pytest.raises(StopError, match=r"run-1 (has \d of 8 entries here.*nothing is undone|changed is unknown)"):
+        session.revert(given(least=len(whole)), core.Result(), True)
+    assert (tmp_path / "a").read_text() == "newer\n"
+    if damage != "empty":
+        result = core.Result()
+        session.revert(given(least=8, entries=whole), result, True)
+        assert (result.journaled, result.problems, result.refused) == (8, [], [])
+
+
+@pytest.mark.parametrize("damage", ["", "{}\n"])
+def test_a_playbooks_run_with_a_damaged_journal_is_not_skipped(host, do, home, tmp_path, damage):
+    for number in (1, 2):
+        do([a_file(tmp_path / "a", f"{number}\n")], run=f"ansible-irq-20261128-00000{number}")
+    (home / "runs/ansible-irq-20261128-000002/journal.jsonl").write_text(damage)
+    session.begin("next", "me", "", False)
+    standing = session.standing("ansible-irq")
+    assert standing == ["ansible-irq-20261128-000002", "ansible-irq-20261128-000001"]
+    with pytest.raises(StopError, match="restore it or move it away"):
+        session.revert(given(of=standing[0]), core.Result(), True)

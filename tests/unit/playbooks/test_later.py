@@ -144,3 +144,40 @@ def test_the_last_run_to_leave_removes_the_shared_folder(do, back, tmp_path, ord
         assert (tmp_path / "ours").is_dir()
         assert back(f"run-{number}", f"back-{number}") == []
     assert not (tmp_path / "ours").exists()
+
+
+def test_runs_are_in_order_although_the_clock_was_set_back(do, back, path, monkeypatch):
+    do([a_file(path, "1\n")], run="run-1")
+    monkeypatch.setattr("nodetune_host.journal.time.time", lambda: 1000.0)
+    do([a_file(path, "2\n")], run="run-2")
+    assert back("run-1", "back-1") == ["changed by run run-2 since: roll that back first"]
+    assert (back("run-2", "back-2"), back("run-1", "back-3")) == ([], [])
+    assert path.read_text() == "old\n"
+
+
+def test_a_run_of_an_older_version_that_a_clock_set_back_dates_before_is_named(do, back, home, path):
+    do([a_file(path, "1\n")], run="run-1")
+    do([a_file(path, "2\n")], run="run-2")
+    without_of(home, "run-2")
+    journal = home / "runs/run-2/journal.jsonl"
+    head, *rest = journal.read_text().splitlines(True)
+    journal.write_text(json.dumps({**json.loads(head), "since": 1000.0}) + "\n" + "".join(rest))
+    (message,) = back("run-1", "back-1")
+    assert message == (
+        "changed by run run-2, which is dated before it: the clock of this host was set back; force restores the state before both"
+    )
+    assert back("run-1", "back-2", force=True) == []
+    assert path.read_text() == "old\n"
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda text: text[: len(text) // 2] + "\n", lambda _: "", lambda text: text + "{}\n"]
+)
+def test_a_run_with_a_damaged_journal_may_have_changed_it(do, back, home, path, damage):
+    do([a_file(path, "1\n")], run="run-1")
+    do([a_file(path, "2\n")], run="run-2")
+    journal = home / "runs/run-2/journal.jsonl"
+    journal.write_text(damage(journal.read_text()))
+    (message,) = back("run-1", "back-1")
+    assert message == "changed since, perhaps by a run with a damaged journal (run-2): restore that first"
+    assert path.read_text() == "2\n"

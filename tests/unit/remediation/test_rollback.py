@@ -71,6 +71,16 @@ def test_of_a_rollback_that_kept_no_changes_any_may_disturb(tmp_path, sent):
     assert "nodetune_guarded" not in sent[0]["gpu1"]
 
 
+@pytest.mark.parametrize("damage", [lambda file: file.unlink(), lambda file: file.write_text("[{")])
+def test_where_the_changes_of_a_run_are_lost_any_may_disturb(tmp_path, sent, damage):
+    of = run_of(tmp_path, "apply", SYSCTL)
+    of.add_entries("gpu1", [{"n": 0}])
+    damage(of.folder / "changes/gpu1.json")
+    take_back(of, tmp_path)
+    assert sent[0]["gpu1"]["nodetune_guard"] == GUARD
+    assert "nodetune_guarded" not in sent[0]["gpu1"]
+
+
 class Nodes:
     """Answers plays as nodes do: by node, what each play comes to there. Keeps (play, nodes) in their order."""
 

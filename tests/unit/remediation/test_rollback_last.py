@@ -13,6 +13,7 @@ from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
 from nodetune.remediation import rollback
 from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.remediation.runs import record
+from nodetune.remediation.runs.files import DamageError
 from nodetune.remediation.runs.record import Run
 from tests.support.documents import valid
 
@@ -115,8 +116,9 @@ def test_a_last_run_that_changed_nothing_ends_the_rollback(root, plays):
 
 
 def test_a_run_rolled_back_where_it_changed_something_is_over(root, plays):
-    first, second = made(root), made(root, hosts=("gpu1", "gpu2"))
-    (second.folder / "entries/gpu2.jsonl").unlink()
+    first, second = made(root), made(root, hosts=("gpu1", "gpu2"), changed=False, ended=False)
+    second.add_entries("gpu1", [ENTRY])
+    second.finish(OK)
     cli(root, "last", "--limit", "gpu1", "--yes")
     cli(root, "last", "--yes")
     assert [of for of, _ in plays.seen] == [second.id, first.id]
@@ -279,3 +281,52 @@ def test_without_a_terminal_nothing_is_asked_of_the_hosts(root, plays):
     with pytest.raises(Exception, match="--yes"):
         cli(root, "last")
     assert plays.dry == []
+
+
+DAMAGES = {
+    "gone": lambda file: file.unlink(),
+    "empty": lambda file: file.write_text(""),
+    "cut": lambda file: file.write_text(file.read_text()[:40]),
+    "another shape": lambda file: file.write_text('{"schema": "nodetune.run/1", "hosts": {"gpu1": 7}}'),
+    "a folder": lambda file: (file.unlink(), file.mkdir()),
+}
+
+
+@pytest.mark.parametrize("words", [["last"], ["--all", "gpu1"]])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_record_of_a_later_run_is_not_passed_over(root, plays, words, damage):
+    first, second = made(root), made(root)
+    DAMAGES[damage](second.folder / "run.json")
+    with pytest.raises(DamageError, match=r"run\.json.*what that run did is unknown") as told:
+        cli(root, *words, "--yes")
+    assert told.value.code == END_STATE_MISSED
+    assert cli(root, first.id, "--yes") == OK
+    assert [of for of, _ in plays.seen] == [first.id]
+
+
+def test_a_run_that_was_killed_before_its_record_began_is_in_nobodys_way(root, plays):
+    first = made(root)
+    (root / "20261123-000099-0000").mkdir()
+    assert cli(root, "last", "--yes") == OK
+    assert [of for of, _ in plays.seen] == [first.id]
+
+
+@pytest.mark.parametrize("damage", ["gone", "empty", "a folder"])
+def test_a_journal_that_is_lost_is_said_and_stands(root, plays, damage, capsys):
+    run = made(root)
+    DAMAGES[damage](run.folder / "entries/gpu1.jsonl")
+    assert cli(root, "last", "--yes") == END_STATE_MISSED
+    said = "".join(capsys.readouterr())
+    assert "entries/gpu1.jsonl" in said.replace("\n", "")
+    assert cli(root, "last", "--yes") == END_STATE_MISSED
+    assert [of for of, _ in plays.seen] == [run.id] * 2
+
+
+def test_a_journal_of_an_older_version_that_is_lost_shows_by_its_diff(root, plays):
+    run = made(root)
+    run.add_diffs("gpu1", [{"before": "1\n", "after": "2\n"}])
+    about = json.loads((run.folder / "run.json").read_text())
+    del about["journals"]
+    (run.folder / "run.json").write_text(json.dumps(about))
+    (run.folder / "entries/gpu1.jsonl").unlink()
+    assert cli(root, run.id, "--yes") == END_STATE_MISSED
