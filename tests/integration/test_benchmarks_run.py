@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 RATIO = "{kind} # s, # s: # × (# to #)"
 SHAPES = {
     "apply_beside_audit": {"apply_beside_audit": "# ×, # ×"},
+    "agents": {"agents": "# bytes; # × an audit, # s"},
     "apply_beside_tasks": {"apply_beside_tasks": "# s, # ×; # ×, # ×"},
     "broken_logins": {"broken_logins": "2 of 2, 2 of 2; # s, # MiB"},
     "find_slow": {"find_slow": "# right, # wrong of #"},

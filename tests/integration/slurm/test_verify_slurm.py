@@ -118,7 +118,7 @@ def test_ctrl_c_leaves_nothing_behind_and_tells_what_was_known(cluster, verify):
     process.send_signal(signal.SIGINT)
     code, out, errors = ended(process)
     assert code == 3, out + errors
-    assert re.search(r"interrupted  n\[01-02\]\n +the run was stopped", out)
+    assert re.search(r"interrupted  n\[01-02\]: the run was stopped", out)
     assert [at_work(cluster, node) for node in cluster.nodes] == [[], []]
     assert no_job_is_left(cluster)
 
