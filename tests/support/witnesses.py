@@ -8,22 +8,23 @@ The facts of a check's own case (`tests/data/cases`) are laid over those of a wh
 
 import functools
 import itertools
+import json
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from nodetune import checks
-from nodetune.api.model import Finding, HostFacts, HostResult
+from nodetune.api.model import Fact, Finding, HostFacts, HostResult
 from nodetune.audit import summary
 from nodetune.audit.auditor import Auditor
 from nodetune.audit.selection import Selection
-from nodetune.config import profile
+from nodetune.config import overlay
 from nodetune.facts import document
-from nodetune.foundation import paths
+from nodetune.foundation import paths, yaml_lines
 
 DATA = Path(__file__).parents[1] / "data"
 SYNTHETIC = ("hgx-h200-tuned", "pcie-8xl40s", "grace-gb200", "workstation-4x4090", "hgx-h200-untuned")
@@ -70,42 +71,47 @@ def _read(path: Path) -> Any:
 @functools.cache
 def hosts() -> dict[str, Facts]:
     """Return name → facts as data: the whole hosts, in the order in which a witness is looked for."""
-    files = {name: DATA / "synthetic" / f"{name}.json" for name in SYNTHETIC}
-    files |= {name: paths.bundled("facts/recorded") / f"{name}.json" for name in RECORDED}
-    found: dict[str, Facts] = {name: _read_json(files[name]) for name in (SYNTHETIC[0], *RECORDED, *SYNTHETIC[1:])}
+    found = {name: origin(name) for name in (SYNTHETIC[0], *RECORDED, *SYNTHETIC[1:])}
     for name, about in told()["hosts"].items():
-        of = about["from"]
-        facts = found[of] if of in found else _read_json(DATA / "corpus" / f"{of}.json")
-        found[name] = {**facts, **planted(facts, about)}
+        found[name] = {**origin(about["from"]), **planted(origin(about["from"]), about)}
     return found
 
 
-def _read_json(path: Path) -> Facts:
-    facts: Facts = document.parse(path.read_bytes(), str(path))["facts"]
+@functools.cache
+def origin(name: str) -> Facts:
+    """Return the facts of a host that was recorded or built."""
+    recorded = paths.bundled("facts/recorded") if name in RECORDED else None
+    folder = recorded or DATA / ("synthetic" if name in SYNTHETIC else "corpus")
+    facts: Facts = document.parse((folder / f"{name}.json").read_bytes(), name)["facts"]
     return facts
 
 
+def judged(facts: Facts, site: str = "") -> dict[str, Finding]:
+    """Return check → its finding on a host with these facts, with the text of a site file."""
+    return _judged(document.from_data({"host": "host", "facts": facts}).facts, site)
+
+
+def _judged(facts: Mapping[str, Fact], site: str) -> dict[str, Finding]:
+    result = _auditor(site).audit(HostResult("host", "ok", facts=HostFacts("host", facts)))
+    return {each.check: each for each in result.findings}
+
+
 @functools.cache
-def whole(host: str) -> HostFacts:
-    return document.from_data({"host": host, "facts": hosts()[host]})
+def _whole(host: str) -> Mapping[str, Fact]:
+    return document.from_data({"host": host, "facts": hosts()[host]}).facts
 
 
 def audit(host: str, plant: Facts, check: str = "", site: Any = None) -> dict[str, Finding]:
     """Return check → its finding on a host with other facts; `site`: what a site file says of the check."""
-    facts = {**whole(host).facts, **document.from_data({"host": host, "facts": plant}).facts}
-    result = _auditor(check if site is not None else "", site).audit(HostResult(host, "ok", facts=HostFacts(host, facts)))
-    return {each.check: each for each in result.findings}
+    facts = {**_whole(host), **document.from_data({"host": host, "facts": plant}).facts}
+    return _judged(facts, "" if site is None else json.dumps({"checks": {check: site}}))
 
 
-_AUDITORS: dict[str, Auditor] = {}
-
-
-def _auditor(check: str, site: Any) -> Auditor:
-    key = f"{check}: {site}"
-    if key not in _AUDITORS:
-        overlay = profile.Overlay("site", "site.yml", checks={check: site}) if check else None
-        _AUDITORS[key] = Auditor(Selection(site=overlay), TODAY)
-    return _AUDITORS[key]
+@functools.cache
+def _auditor(site: str) -> Auditor:
+    """Return what audits with the text of a site file; empty: with none."""
+    own = overlay.parse(yaml_lines.parse(site, "site.yml"), "site") if site else None
+    return Auditor(Selection(site=own), TODAY)
 
 
 @functools.cache
@@ -113,9 +119,7 @@ def untouched(host: str) -> dict[str, Finding]:
     return audit(host, {})
 
 
-def problems(
-    check: str, status: str, host: str, plant: Facts, site: Any, silences: Collection[str] = ()
-) -> list[str]:
+def problems(check: str, status: str, host: str, plant: Facts, site: Any, silences: Collection[str] = ()) -> list[str]:
     """Return why a host with this plant is no witness of the check with this status; it may silence these checks."""
     now, before = audit(host, plant, check, site), untouched(host)
     mine = now.get(check)
@@ -166,7 +170,9 @@ def _described(check: str, status: str, said: Mapping[str, Any]) -> Witness:
     plant = planted(hosts()[said["host"]], {"facts": facts, "without": lacks})
     site = said.get("site", site)
     plant = _least(check, status, said["host"], plant, site, {*said.get("facts", {}), *lacks})
-    return Witness(said["host"], plant, site, tuple(problems(check, status, said["host"], plant, site, said.get("silences", ()))))
+    return Witness(
+        said["host"], plant, site, tuple(problems(check, status, said["host"], plant, site, said.get("silences", ())))
+    )
 
 
 def attempts(check: str, status: str) -> Iterator[Witness]:
@@ -209,7 +215,7 @@ def _site(check: str, host: str, site: Any) -> Any:
     return True if site is None and (mine is None or "untouched" in mine.reason) else site
 
 
-def _least(check: str, status: str, host: str, plant: Facts, site: Any, kept: Collection[str] = ()) -> Facts:  # noqa: PLR0913, PLR0917
+def _least(check: str, status: str, host: str, plant: Facts, site: Any, kept: Collection[str] = ()) -> Facts:
     """Return as few of the facts as the status needs, and those that are to be kept."""
     if _status(audit(host, plant, check, site), check) != status:
         return plant
@@ -233,7 +239,9 @@ def _laid(old: Any, new: Any) -> Any:
     """Return a fact with what is new in it: values of devices one by one, and members of objects."""
     if "each" in old and "each" in new:
         new = {"each": dict.fromkeys(old["each"], new["each"]["*"]) if "*" in new["each"] else new["each"]}
-        return {"each": old["each"] | {each: _laid(old["each"].get(each, {}), one) for each, one in new["each"].items()}}
+        return {
+            "each": old["each"] | {each: _laid(old["each"].get(each, {}), one) for each, one in new["each"].items()}
+        }
     if isinstance(old.get("value"), dict) and isinstance(new.get("value"), dict):
         return {"value": _merged(old["value"], new["value"])}
     return new
@@ -264,7 +272,9 @@ def _devices(facts: Facts, plant: Facts) -> dict[str, str]:
     """Return each device of a case that the host lacks → one of its own of that kind."""
     names: dict[str, str] = {}
     for fact, each in _unknown_devices(facts, plant):
-        mine = [one for one in sorted(_named(facts[fact])) if one not in names.values() and one not in _named(plant[fact])]
+        mine = [
+            one for one in sorted(_named(facts[fact])) if one not in names.values() and one not in _named(plant[fact])
+        ]
         alike = [one for one in mine if _kind(facts, one) == _kind(plant, each)]
         if each not in names and (alike or mine):
             names[each] = (alike or mine)[0]
@@ -275,7 +285,9 @@ def _kind(facts: Facts, device: str) -> object:
     """Return what a device is: a GPU, another PCI function of its class, a physical link …"""
     if device in (facts.get("pci.gpus", {}).get("value") or ()):
         return "GPU"
-    of = {**facts.get("pci.devices", {}).get("value", {}), **facts.get("net.links", {}).get("value", {})}.get(device, {})
+    of = {**facts.get("pci.devices", {}).get("value", {}), **facts.get("net.links", {}).get("value", {})}.get(
+        device, {}
+    )
     return of.get("class", "")[:2], of.get("physical"), of.get("up")
 
 
