@@ -25,6 +25,7 @@ from nodetune.audit.selection import Selection
 from nodetune.config import overlay
 from nodetune.facts import document
 from nodetune.foundation import paths, yaml_lines
+from tests.support import planted_files
 
 DATA = Path(__file__).parents[1] / "data"
 SYNTHETIC = ("hgx-h200-tuned", "pcie-8xl40s", "grace-gb200", "workstation-4x4090", "hgx-h200-untuned")
@@ -47,6 +48,8 @@ class Witness:
     plant: Facts = field(default_factory=dict)
     site: Any = None
     problems: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    """Where the probe reads what was planted, for facts that the collectors brought."""
 
     def __str__(self) -> str:
         return self.host + "".join(f" {name}" for name in self.plant)
@@ -151,9 +154,24 @@ def _is_refused(name: str, fact: Any) -> bool:
 
 def witness(check: str, status: str) -> Witness | None:
     """Return the witness of a check with a status: the one that witnesses.yml describes, else the first that is found."""
-    said = told()[status].get(check)
-    tried = _described(check, status, said) if said else next(filter(_is_one, attempts(check, status)), None)
+    tried = next(iter(described(check, status)), None) or next(filter(_is_one, attempts(check, status)), None)
     return tried if tried and not tried.problems else None
+
+
+def described(check: str, status: str) -> list[Witness]:
+    """Return the witness that witnesses.yml describes, if any."""
+    if status == "fail" and check in told()["planted"]:
+        return [_planted(check, told()["planted"][check])]
+    said = told()[status].get(check)
+    return [_described(check, status, said)] if said else []
+
+
+def _planted(check: str, said: Mapping[str, Any]) -> Witness:
+    """Return the witness with a fault in what the probe reads of a synthetic machine."""
+    host = said.get("host", SYNTHETIC[0])
+    plant = planted_files.facts(host, said)
+    found = problems(check, "fail", host, plant, said.get("site"), said.get("silences", ()))
+    return Witness(host, plant, said.get("site"), tuple(found), planted_files.places(said))
 
 
 def _is_one(tried: Witness) -> bool:
@@ -303,8 +321,7 @@ def main() -> None:
     for check, status in itertools.product(sys.argv[1:] or list(checks.catalogue()), JUDGED):
         if witness(check, status) is None:
             print(f"{check}, {status}:")
-            said = told()[status].get(check)
-            every = [_described(check, status, said)] if said else attempts(check, status)
+            every = described(check, status) or attempts(check, status)
             for tried in sorted(every, key=lambda each: len(each.problems))[:SHOWN]:
                 print(f"  {tried} ({len(tried.problems)}): {'; '.join(tried.problems[:6])}")
         elif len(sys.argv) > 1:

@@ -6,7 +6,7 @@ from nodetune import checks
 from tests.support import witnesses
 
 EXCEPTIONS = frozenset()
-"""Checks that may lack a witness. This may only shrink: find a witness, or mend what keeps the check from being judged."""
+"""Checks that may lack a witness. This may only shrink: find a witness, or fix what keeps the check from being judged."""
 
 
 @pytest.mark.parametrize("status", witnesses.JUDGED)
