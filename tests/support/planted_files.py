@@ -25,16 +25,16 @@ PARTS = ("commands", "units", "space", "ethtool", "dcb", "health")
 
 
 def facts(name: str, change: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts that the collectors read otherwise on a machine with a change: `files`, `answers` of NVML, PARTS.
+    """Return the facts that the collectors read otherwise on a machine with a change: `files`, `answers` and `errors` of NVML, PARTS.
 
     `edits`: file → text in it → the text instead (an empty one: the end of the file). `untuned`: the members of a part
     (`files /proc/cmdline`) that are as on the untuned machine. `running`, `stopped`: services.
     """
     machine, root, before = _tree(name)
-    change = _complete(machine, change)
+    change = _complete(name, change)
     parts = {part: _over(getattr(machine, part), change[part]) for part in PARTS if part in change}
     gpus = copy.copy(machine.gpus)
-    gpus.answers = _over(gpus.answers, change.get("answers", {}))
+    gpus.answers, gpus.errors = (_over(getattr(gpus, part), change.get(part, {})) for part in ("answers", "errors"))
     running = tuple({*machine.running, *change.get("running", ())} - {*change.get("stopped", ())})
     changed = replace(machine, gpus=gpus, running=running, **parts)
     made = _put(root, change.get("files", {}))
@@ -51,13 +51,15 @@ def facts(name: str, change: Mapping[str, Any]) -> dict[str, Any]:
 
 def places(change: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the files, commands and answers that a change concerns."""
-    own = [name for part in ("files", "edits", "answers", *PARTS) for name in change.get(part, ())]
+    own = [name for part in ("files", "edits", "answers", "errors", *PARTS) for name in change.get(part, ())]
     return (*own, *(each.partition(" ")[2] for each in change.get("untuned", ())), *change.get("running", ()), *change.get("stopped", ()))
 
 
-def _complete(machine: build.Machine, change: Mapping[str, Any]) -> dict[str, Any]:
+def _complete(name: str, change: Mapping[str, Any]) -> dict[str, Any]:
     """Return a change with the whole content of what is edited, and with what is as on the untuned machine."""
-    found = {"files": {}, **{part: copy.copy(members) for part, members in change.items() if part not in ("edits", "untuned")}}
+    machine, root, _ = _tree(name)
+    found = {part: copy.copy(members) for part, members in change.items() if part not in ("edits", "untuned")}
+    found["files"] = {_real(root, path): text for path, text in change.get("files", {}).items()}
     for path, edits in change.get("edits", {}).items():
         text = machine.host.files.get(path, "")
         for old, new in edits.items():
@@ -70,6 +72,12 @@ def _complete(machine: build.Machine, change: Mapping[str, Any]) -> dict[str, An
         of = {"files": other.host.files, "answers": other.gpus.answers}.get(part) or getattr(other, part)
         found.setdefault(part, {})[member] = of.get(member)
     return found
+
+
+def _real(root: tempfile.TemporaryDirectory, path: str) -> str:
+    """Return the path without the links of sysfs, such as /sys/class/net/eth0."""
+    folder = os.path.realpath(root.name + os.path.dirname(path))
+    return f"{folder.removeprefix(os.path.realpath(root.name))}/{os.path.basename(path)}"
 
 
 def _over(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

@@ -154,8 +154,16 @@ def _is_refused(name: str, fact: Any) -> bool:
 
 def witness(check: str, status: str) -> Witness | None:
     """Return the witness of a check with a status: the one that witnesses.yml describes, else the first that is found."""
-    tried = next(iter(described(check, status)), None) or next(filter(_is_one, attempts(check, status)), None)
+    told_of = described(check, status)
+    tried = told_of[0] if told_of else next(filter(_is_one, attempts(check, status)), None)
+    if tried and tried.host in SYNTHETIC and tried.plant and all(name.startswith("sysctl.") for name in tried.plant):
+        files = {f"/proc/sys/{name[7:].replace('.', '/')}": _line(fact["value"]) for name, fact in tried.plant.items()}
+        tried = _planted(check, {"host": tried.host, "files": files, "site": tried.site})
     return tried if tried and not tried.problems else None
+
+
+def _line(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def described(check: str, status: str) -> list[Witness]:
