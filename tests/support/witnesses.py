@@ -12,6 +12,7 @@ import json
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ def untouched(host: str) -> dict[str, Finding]:
 
 
 def problems(check: str, status: str, host: str, plant: Facts, site: Any, silences: Collection[str] = ()) -> list[str]:
-    """Return why a host with this plant is no witness of the check with this status; it may silence these checks."""
+    """Return why a host with this plant is no witness of the check with this status; it may silence checks of these patterns."""
     now, before = audit(host, plant, check, site), untouched(host)
     mine = now.get(check)
     if mine is None or mine.status != status:
@@ -141,7 +142,10 @@ def problems(check: str, status: str, host: str, plant: Facts, site: Any, silenc
     less = [
         f"{name} is {_said(now, name)} instead of {found.status}"
         for name, found in before.items()
-        if name not in (check, *silences) and found.status in JUDGED and _status(now, name) not in JUDGED
+        if name != check
+        and found.status in JUDGED
+        and _status(now, name) not in JUDGED
+        and not any(fnmatchcase(name, each) for each in silences)
     ]
     return shape + more + less
 
@@ -152,6 +156,7 @@ def _is_refused(name: str, fact: Any) -> bool:
     return "unread" not in fact and type(read).__name__ == "Unread"
 
 
+@functools.cache
 def witness(check: str, status: str) -> Witness | None:
     """Return the witness of a check with a status: the one that witnesses.yml describes, else the first that is found."""
     told_of = described(check, status)
