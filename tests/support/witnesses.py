@@ -179,9 +179,14 @@ def described(check: str, status: str) -> list[Witness]:
     return [_described(check, status, said)] if said else []
 
 
+def host_of(said: Mapping[str, Any]) -> str:
+    """Return the machine in whose files a fault is planted."""
+    return str(said.get("host", SYNTHETIC[0]))
+
+
 def _planted(check: str, said: Mapping[str, Any]) -> Witness:
     """Return the witness with a fault in what the probe reads of a synthetic machine."""
-    host = said.get("host", SYNTHETIC[0])
+    host = host_of(said)
     plant = planted_files.facts(host, said)
     found = problems(check, "fail", host, plant, said.get("site"), said.get("silences", ()))
     return Witness(host, plant, said.get("site"), tuple(found), planted_files.places(said))
