@@ -73,7 +73,7 @@ def _complete(name: str, change: Mapping[str, Any]) -> dict[str, Any]:
             text = text.replace(old, new) if old else f"{text}\n{new}".lstrip("\n")
         found["files"][path] = text
     for part, _, member in (each.partition(" ") for each in change.get("untuned", ())):
-        other = _tree(UNTUNED)[0]
+        other = _described(UNTUNED)
         of = {"files": other.host.files, "answers": other.gpus.answers}.get(part) or getattr(other, part)
         found.setdefault(part, {})[member] = of.get(member)
     return found
@@ -90,9 +90,15 @@ def _over(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @functools.cache
+def _described(name: str) -> build.Machine:
+    machine: build.Machine = build.describe(name)
+    return machine
+
+
+@functools.cache
 def _tree(name: str) -> tuple[build.Machine, tempfile.TemporaryDirectory, Mapping[str, Fact]]:
     """Return a machine, the folder with its files, which lives as long as this process, and its facts."""
-    machine, folder = build.describe(name), tempfile.TemporaryDirectory(dir=build.IN_MEMORY)
+    machine, folder = _described(name), tempfile.TemporaryDirectory(dir=build.IN_MEMORY)
     machine.host.write(folder.name)
     return machine, folder, _read(folder, machine, name)
 
