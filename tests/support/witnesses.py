@@ -255,7 +255,7 @@ def _least(check: str, status: str, host: str, plant: Facts, site: Any, kept: Co
     """Return as few of the facts as the status needs, and those that are to be kept."""
     if _status(audit(host, plant, check, site), check) != status:
         return plant
-    for name in plant.keys() - {*kept}:
+    for name in [each for each in plant if each not in kept]:
         fewer = {each: fact for each, fact in plant.items() if each != name}
         if _status(audit(host, fewer, check, site), check) == status:
             plant = fewer
