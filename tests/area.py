@@ -1,6 +1,6 @@
 """Everything that the checks of one area must pass, in under a minute: make check AREA=memory.
 
-Lint of the area's files, its cases, its contract tests, and what its checks find on the synthetic machines.
+Lint of the area's files, its cases, their witnesses, its contract tests, and what its checks find on the synthetic machines.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from nodetune.facts import document
 from tests.data.synthetic import build
 
 ROOT = Path(__file__).parents[1]
-TESTS = ("tests/unit/checks/test_cases.py", "tests/unit/test_contract.py")
+TESTS = ("tests/unit/checks/test_cases.py", "tests/unit/audit/test_witnesses.py", "tests/unit/test_contract.py")
 
 
 def main():

@@ -32,5 +32,6 @@ CHECK = Check(
         "the vendor. If it is on the bus and the driver does not show it, dmesg | grep NVRM says why."
     ),
     severity="critical",
+    part_of="gpu-missing",
     name="GPUs",
 )

@@ -45,4 +45,5 @@ CHECK = Check(
     ),
     severity="medium",
     name="driver",
+    part_of=("gpu-driver-too-old", "gpu-driver-branch-ended"),
 )

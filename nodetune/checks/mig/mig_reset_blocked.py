@@ -27,5 +27,6 @@ CHECK = Check(
     applies=(GPU,),
     remedy=manual("Stop the display manager, run modprobe -r nvidia_drm nvidia_modeset, then nvidia-smi -i INDEX -r."),
     severity="low",
+    part_of="mig-mode-change-pending",
     name="MIG mode",
 )

@@ -73,10 +73,16 @@ def describe(name):
 
 def collect(name, selection=None):
     """The facts that the probe would bring from the machine; with a selection, those of its checks only."""
-    machine, facts = describe(name), {}
-    asked = payload.families((selection or PlanSelection()).facts())
-    with tempfile.TemporaryDirectory(dir=IN_MEMORY) as root, ExitStack() as stack:
+    machine = describe(name)
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY) as root:
         machine.host.write(root)
+        return read_from(root, machine, name, selection)
+
+
+def read_from(root, machine, name, selection=None):
+    """The facts that the collectors read below a folder with the machine's files."""
+    facts, asked = {}, payload.families((selection or PlanSelection()).facts())
+    with ExitStack() as stack:
         for patch in _patches(machine, name, root):
             stack.enter_context(patch)
         for family, names in sorted(asked.items()):
