@@ -53,9 +53,7 @@ def main(hosts):
         alone = min(cost(audit, expected=(1,)).wall for _ in range(2))
     slowest = max(found, key=lambda name: found[name][0])
     told = times(found[slowest][0], alone)
-    return {
-        "agents": f"{max(size for _, size in found.values())} bytes; {told} an audit, {found[slowest][0]:.1f} s"
-    }
+    return {"agents": f"{max(size for _, size in found.values())} bytes; {told} an audit, {found[slowest][0]:.1f} s"}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """Two audit documents (schema nodetune.audit/1), finding by finding. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """From the results of an audit to what it concludes: a conclusion for each fault and device, and what was judged. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Reads an audit document (schema nodetune.audit/1) as document.write_audit writes it, host by host: thousands take gigabytes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any

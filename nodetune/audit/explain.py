@@ -1,7 +1,5 @@
 """A check's docstring split at its fixed headings, and descriptions of the wanted value and the fix."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Find the processes that use the GPUs of a host. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

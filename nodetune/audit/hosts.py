@@ -1,7 +1,5 @@
 """Audit hosts: probe them, judge the facts, and yield each host as it completes."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Waivers that waive no finding of an audit although their check fails there: they ended, or name none of its hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

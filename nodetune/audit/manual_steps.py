@@ -1,7 +1,5 @@
 """Steps and commands for one host: the placeholders of a check's texts filled in with the devices of a finding. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 

@@ -1,7 +1,5 @@
 """Judge many hosts in several processes of this machine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from typing import Protocol, TypeVar

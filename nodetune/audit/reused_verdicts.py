@@ -1,7 +1,5 @@
 """Hosts of one kind are alike: a check judges a host again only if a fact that it read is another one there. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

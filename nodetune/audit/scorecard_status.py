@@ -1,7 +1,5 @@
 """Which criteria of a scorecard hosts meet, from the findings of an audit. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Criteria by which others rate GPU nodes, and the checks that judge each: nodetune/data/scorecards/. Pure once read."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from typing import Any

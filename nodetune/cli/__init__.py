@@ -1,7 +1,5 @@
 """The command line: groups, whose commands are files that are imported when used; options under headings; errors."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches

@@ -4,8 +4,6 @@ Facts were saved before, or `collect` reads them from the hosts that the one who
 tool names a host to contact. Each answer comes from a command of its own, which gets no settings, no terminal and a temporary folder.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The options of `--transport slurm`, which only that transport imports."""
 
-from __future__ import annotations
-
 import click
 
 from nodetune.cli import settings

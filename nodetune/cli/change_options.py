@@ -1,7 +1,5 @@
 """Options of commands that change hosts: what they ask before, when, in which order, and where the record is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Completion of option values and arguments. Errors and long waits give no completion."""
 
-from __future__ import annotations
-
 import io
 import re
 import signal

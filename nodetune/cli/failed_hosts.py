@@ -1,7 +1,5 @@
 """The hosts that failed in a saved document: for the options that work on them again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The option or value that a user meant who typed another: words of other tools, lists, values of other options."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from shlex import quote

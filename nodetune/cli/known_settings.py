@@ -1,7 +1,5 @@
 """The options that a settings file may set: key → option, which no file has to give. Imported where there is such a file."""
 
-from __future__ import annotations
-
 from nodetune.cli import change_options
 from nodetune.cli.host_options import hosts_or_pods
 from nodetune.cli.options import history, judging, notify

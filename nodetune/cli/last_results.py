@@ -1,7 +1,5 @@
 """The last audit, verify and guard status in a few numbers, for `nodetune` without a command: one small file each."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The command line: a group whose commands are the files in nodetune/cli/commands, imported when used, and what ends it."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import io

@@ -1,7 +1,5 @@
 """Options of commands that measure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

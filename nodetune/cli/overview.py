@@ -1,7 +1,5 @@
 """The output of `nodetune` without a command: the last audit, apply, verify and guard status, and the next command."""
 
-from __future__ import annotations
-
 import calendar
 import shlex
 import time

@@ -1,7 +1,5 @@
 """Passwords: those that a command asks for, and those that open encrypted inventories."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import sys

@@ -1,7 +1,5 @@
 """How far a phase of a run is: what every display of its progress shows."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

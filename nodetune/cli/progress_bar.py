@@ -1,7 +1,5 @@
 """Progress on a terminal: a bar with the time that is left."""
 
-from __future__ import annotations
-
 import threading
 from datetime import timedelta
 from typing import Any

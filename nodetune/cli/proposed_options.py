@@ -1,7 +1,5 @@
 """The options that a user typed, for the commands that reports propose."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The receiver of --notify: its URL, which often holds a secret, and telling it what changed."""
 
-from __future__ import annotations
-
 import click
 
 from nodetune.api.conclusion import Examined

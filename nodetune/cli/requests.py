@@ -3,8 +3,6 @@
 An option takes its default and its range from the field of the same name. Parts that several options have in common.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping

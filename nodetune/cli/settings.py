@@ -1,7 +1,5 @@
 """Settings: what a file or a NODETUNE_ variable says for all commands, where the command line says nothing."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -1,7 +1,5 @@
 """Read the site files of a command, and report what is wrong or left out of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

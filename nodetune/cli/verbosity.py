@@ -1,7 +1,5 @@
 """Output of a command on standard error except errors: less with -q, more with -v, and the form of progress."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar

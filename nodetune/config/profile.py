@@ -4,8 +4,6 @@ A profile is a stack of small files, each over the previous one: base, an intent
 say about the host (vm, grace, a GPU), and the site's own file. Errors name file and line.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Quantities in site files: `256MiB` instead of a number in the check's unit."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction

@@ -4,8 +4,6 @@ The more specific value wins: host over group, group over all. Of two groups, th
 child over its parent); of two files with values for the same hosts, the later one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -4,8 +4,6 @@ A sysctl, a file under /sys, a file's content, a service's state, a kernel argum
 or any fact, which are judged but not fixed.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from functools import partial

@@ -3,8 +3,6 @@
 Only site files have added checks, waivers, the profile, values for some hosts, provisioning, and the price of a GPU hour.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Find faults of site files beyond their form: contradictory values, expired waivers, hosts that do not exist."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The `provision:` key of a site file: package sources, the parts of a node, and the final steps."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Validate a site file by the JSON schema that `nodetune profile schema` prints. An error is one line that names its place."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Findings that a site has accepted: shown as waived until the waiver's last day, never hidden. Pure."""
 
-from __future__ import annotations
-
 import datetime
 import re
 from collections.abc import Iterable

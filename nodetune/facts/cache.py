@@ -1,7 +1,5 @@
 """Facts kept in a folder as hosts answer, so that an interrupted or repeated audit need not collect them again."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The register of facts: catalogue.txt has their shapes, kinds and units, and its head says what each column means. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import cache

@@ -3,8 +3,6 @@
 Facts that were not collected on one side are `unread`, never a change.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The differences between two sets of facts or two audits, as values. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 

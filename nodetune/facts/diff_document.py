@@ -1,7 +1,5 @@
 """Differences as JSON data: the published form (schema nodetune.diff/1)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from nodetune.facts.diff import Diff, folded

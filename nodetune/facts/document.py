@@ -3,8 +3,6 @@
 A fact without a shape, which a newer probe may send, passes within bounds.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """The machine of a host in short: what its figures are compared by, and its title."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Write a file whole, or not at all. Read one that other users may have put there: never without end, nor through a link or a pipe."""
 
-from __future__ import annotations
-
 import errno
 import os
 import secrets

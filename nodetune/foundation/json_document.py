@@ -1,7 +1,5 @@
 """Common parts of all published JSON documents: the first keys, the writer, and the reader."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Host names folded and unfolded: gpu001, gpu002 … ↔ gpu[001-128]. The only user of ClusterShell."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import lru_cache

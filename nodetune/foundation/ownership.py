@@ -1,7 +1,5 @@
 """Check who can write a file: programs to run and settings that name programs must be this user's or root's."""
 
-from __future__ import annotations
-
 import grp
 import os
 import pwd

@@ -1,7 +1,5 @@
 """Spread work over several processes: one interpreter uses one CPU, whatever its number of threads."""
 
-from __future__ import annotations
-
 import gc
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Where playbooks/, templates/ and inventories/ are: next to the package in a source tree, inside it in a wheel. Where nodetune is."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -3,8 +3,6 @@
 The command line takes the default and the range of an option from the field of the same name (nodetune/cli/requests.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import Any, TypeVar

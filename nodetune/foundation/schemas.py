@@ -1,7 +1,5 @@
 """The published JSON schemas of nodetune's documents, and where data violates one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -4,8 +4,6 @@ The list names every file, in the order of LC_ALL=C: docs/how-to-rma.md has the 
 not suffice, as it says nothing of a file that was added.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

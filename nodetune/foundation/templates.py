@@ -1,7 +1,5 @@
 """Files from templates/, filled in. Values are data and are never interpreted as templates."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from functools import cache

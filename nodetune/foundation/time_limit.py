@@ -1,7 +1,5 @@
 """A limit on the CPU time of one piece of work: other threads and other programs do not count."""
 
-from __future__ import annotations
-
 import signal
 import threading
 import time

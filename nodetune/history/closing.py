@@ -4,8 +4,6 @@ A conclusion closes only when an examination proves that very fault good on that
 exchanged. What was not selected, not read, not reached, older, or judged by an older edition proves nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """Keeps what is wrong, what was looked at, and what was done. A conclusion stays until an examination proves it good."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 Writers wait for each other for as long as a transaction takes, on PostgreSQL by a lock: both have the same rules.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import sqlite3

@@ -4,8 +4,6 @@ An episode begins when a host is drained, or when a fault is found there that ha
 another is the same. What begins on many hosts within an hour has a common cause, and counts for none of them.
 """
 
-from __future__ import annotations
-
 import datetime
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 The figures of a day are kept for four weeks: they say what is usual.
 """
 
-from __future__ import annotations
-
 import json
 import statistics
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Keeps what a command measured, concluded and did. What the history cannot keep ends no command: that is one warning."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Iterable, Mapping

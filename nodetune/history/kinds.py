@@ -1,7 +1,5 @@
 """The kind of each leaf of a fact: the catalogue of facts says which. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import cache

@@ -1,7 +1,5 @@
 """The numbers of series and hosts, which the database gives."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from nodetune.history.connection import Database

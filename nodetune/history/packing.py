@@ -1,7 +1,5 @@
 """The numbers of a look, packed: JSON in zlib, which every language reads. Zeros are left out. Pure."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Sequence

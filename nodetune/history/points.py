@@ -1,7 +1,5 @@
 """The values that the history gives to other rooms."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

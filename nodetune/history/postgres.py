@@ -1,7 +1,5 @@
 """Connects to a PostgreSQL database by its URL. No wait is endless, and of a URL only host and database are ever shown."""
 
-from __future__ import annotations
-
 import re
 import time
 import urllib.parse

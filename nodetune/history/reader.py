@@ -1,7 +1,5 @@
 """Reads the numbers and changes of hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 

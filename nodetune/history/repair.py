@@ -1,7 +1,5 @@
 """Writes a sound copy of a history: all that can be read, without what is damaged or belongs to nothing. The history stays as it is."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress

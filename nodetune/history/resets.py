@@ -3,8 +3,6 @@
 Of two readings that are possible, the smaller one counts: errors are never made up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from itertools import groupby

@@ -9,8 +9,6 @@ zero are left out, except heat; series 0: the host was looked at). `verdict`: fi
 `examination`: the last one of each source and host; `unjudged`: the reasons that these share. `action`: what was done.
 """
 
-from __future__ import annotations
-
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         "CREATE TABLE series (id {number}, name TEXT NOT NULL UNIQUE)",

@@ -3,8 +3,6 @@
 Equal facts of many hosts are one object (see facts/memo.py): of most hosts only what differs from the first of their kind is sorted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, compress
 from operator import is_not

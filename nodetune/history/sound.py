@@ -1,7 +1,5 @@
 """Tells sound rows from damaged ones: each value must be of the kind of its column. A damaged row counts for nothing. Pure."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import zlib

@@ -1,7 +1,5 @@
 """Sorts facts into settings and numbers. Facts of one structure (keys, and types of values) are sorted by one plan. Pure."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import marshal

@@ -1,7 +1,5 @@
 """Thins the past: looks of whole days older than a week become a row a day and series that moved."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """The story of one host: what changed, which findings came and went, and the numbers that moved. Pure but for its reads."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

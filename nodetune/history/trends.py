@@ -3,8 +3,6 @@
 The figures were chosen by simulation: see benchmarks/simulated_year.py, which holds the rule against planted deaths.
 """
 
-from __future__ import annotations
-
 import datetime
 import math
 from bisect import bisect_left

@@ -1,7 +1,5 @@
 """Writes looks: the numbers of each, and the settings that changed since the last. What was not read stays as it was."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """Find the hosts that a text selects: node sets, comma lists, and Ansible's patterns over hosts and groups. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase

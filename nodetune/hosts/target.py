@@ -1,7 +1,5 @@
 """The hosts of a run, and what can go wrong on the way to them. Plain values."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 

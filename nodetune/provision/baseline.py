@@ -1,7 +1,5 @@
 """The site's baseline: whether it can be read, or written, before hours of work lead up to it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from nodetune.foundation import file_io

@@ -1,7 +1,5 @@
 """Decide what to install on a host from its facts, the site file, the lock and the package data. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

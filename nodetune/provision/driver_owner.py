@@ -1,7 +1,5 @@
 """Find the owner of a host's driver: two owners overwrite each other's files, so the first one is kept. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 

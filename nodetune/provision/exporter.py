@@ -1,7 +1,5 @@
 """DCGM's exporter, for sites that have it among their parts. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

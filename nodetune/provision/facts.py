@@ -1,7 +1,5 @@
 """Facts of a host as provisioning reads them: what cannot be read is a refusal, never a guess. Pure."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from nodetune.api.derived import lookup

@@ -12,8 +12,6 @@ The kernel driver, Fabric Manager, NSCQ, IMEX and persistenced speak to one anot
 lock in which they differ is refused.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

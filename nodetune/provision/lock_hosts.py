@@ -1,7 +1,5 @@
 """Lock versions: ask hosts which ones they would install, and merge them into the lock file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

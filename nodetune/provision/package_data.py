@@ -1,7 +1,5 @@
 """Package names by system: reads playbooks/packages (its README.md explains the keys)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

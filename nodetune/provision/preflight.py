@@ -1,7 +1,5 @@
 """The first stage: the state of hosts and what to install on each. Changes nothing, so it precedes the confirmation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

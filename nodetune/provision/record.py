@@ -1,7 +1,5 @@
 """The result of each host at each stage, in the run's folder as provision.json (schema nodetune.provision/1)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

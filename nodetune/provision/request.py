@@ -1,7 +1,5 @@
 """The requests of the commands that install and upgrade hosts."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Which versions would hosts get? Asked of the hosts' own package managers, with the site's repositories; nothing changes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Turn results of probes, plays, audits and measurements into results of a stage. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from nodetune.api.model import HostFacts, HostResult

@@ -1,7 +1,5 @@
 """Provision hosts after the preflight: carry it out, or show what packages would change."""
 
-from __future__ import annotations
-
 import contextlib
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The driver that runs on a host: who uses it, whether it is the installed one, whether it came up. Pure."""
 
-from __future__ import annotations
-
 from nodetune.api.derived import lookup
 from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
 from nodetune.api.model import HostFacts

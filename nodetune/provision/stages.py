@@ -1,7 +1,5 @@
 """The stages of a provision, one after the other, over all hosts together; a host that fails goes no further."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace

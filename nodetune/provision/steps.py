@@ -1,7 +1,5 @@
 """The work of each stage, with the functions of nodetune's other commands. Hosts go through a stage together."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ The driver's packages move in one transaction of the package manager (role `driv
 before is written down (held.json) before anything is touched.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ pytest loads this file in every run if nodetune is installed, whatever its versi
 and the list of options, and without --nodetune it does nothing.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from nodetune.pytest_plugin.options import FLAGS, OPTIONS, SEVERAL, option

@@ -1,7 +1,5 @@
 """The collected items: a collector for each host with an item for each case."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any

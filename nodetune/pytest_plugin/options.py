@@ -1,7 +1,5 @@
 """The options that the plugin adds to pytest. pytest loads this file in every run: it imports only pytest."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

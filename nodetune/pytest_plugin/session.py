@@ -1,7 +1,5 @@
 """The plugin's work in a pytest run with --nodetune."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator
 from typing import Any

@@ -1,7 +1,5 @@
 """Reach a host: select the transport, try again after a dropped connection, and report every error."""
 
-from __future__ import annotations
-
 import importlib.util
 import random
 import re

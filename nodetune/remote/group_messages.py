@@ -1,7 +1,5 @@
 """Messages between hosts that measure together: they pass through this machine, which bounds them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Scripts that run on many hosts, send events while they run, and receive events meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any

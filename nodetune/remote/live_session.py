@@ -1,7 +1,5 @@
 """A session in both directions while a script runs: events on arrival, and an input that stays open for messages."""
 
-from __future__ import annotations
-
 import signal
 import socket
 import threading

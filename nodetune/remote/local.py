@@ -1,7 +1,5 @@
 """This machine: the probe runs in this process, or in a separate one as root or while other hosts are probed."""
 
-from __future__ import annotations
-
 import os
 import pwd
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The probe and the measurements as one script each: modules and pynvml's source, packed for any Python to run."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

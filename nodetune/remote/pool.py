@@ -1,7 +1,5 @@
 """Many hosts at once: each has its own deadline, none can block another, and each is yielded on completion."""
 
-from __future__ import annotations
-
 import contextlib
 import queue
 import threading

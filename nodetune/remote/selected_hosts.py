@@ -1,7 +1,5 @@
 """The hosts that a command connects to; an inventory or host that does not exist is refused here."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """An apply as rows: one for each step on a host and one for each unreachable host."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from nodetune.api.model import HostResult

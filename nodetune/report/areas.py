@@ -1,7 +1,5 @@
 """The areas by which the formats for tools sort findings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from nodetune.api.model import Check, Finding

@@ -1,7 +1,5 @@
 """An audit as a table for spreadsheets: one row for each failed, waived or unknown finding and each lost host."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 

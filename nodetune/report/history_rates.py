@@ -1,7 +1,5 @@
 """Rates in Prometheus' text format, and the points of all numbers as rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 

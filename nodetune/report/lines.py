@@ -3,8 +3,6 @@
 Unknown findings have the severity `unknown`. An unreachable host has one line with `not-reached`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 

@@ -3,8 +3,6 @@
 Text from a host appears only in code spans, where no markup, link, mention or HTML is recognised.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

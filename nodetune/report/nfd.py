@@ -3,8 +3,6 @@
 https://kubernetes-sigs.github.io/node-feature-discovery/stable/usage/custom-resources.html
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping

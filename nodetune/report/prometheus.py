@@ -3,8 +3,6 @@
 https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """Rows of text as lines (a tab after each cell, for grep, awk and cut) or CSV (for spreadsheets)."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Sequence
 from typing import TextIO

@@ -1,7 +1,5 @@
 """Which criteria of a scorecard the hosts meet, as Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 

@@ -1,7 +1,5 @@
 """A tuning as rows for spreadsheets, and in Prometheus' text format: what was confirmed, and what the screening resolved."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 

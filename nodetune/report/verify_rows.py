@@ -1,7 +1,5 @@
 """A verify as rows: one for each figure, each measurement without a figure, and each host that was not measured."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from nodetune.foundation import text

@@ -1,7 +1,5 @@
 """A watch in Prometheus' text format, for node-exporter's textfile collector."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO

@@ -1,7 +1,5 @@
 """Tails of distributions, and the interval of a mean. Pure; standard library only (scipy takes 100 MB)."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Collection, Sequence

@@ -4,8 +4,6 @@ Figures are logarithms, compared with the level of their like. "Well" is a mixtu
 fall of any depth. So one low run never says more than the logarithm of that chance, however deep it is: repeats decide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, log, log1p, sqrt

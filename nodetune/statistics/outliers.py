@@ -4,8 +4,6 @@ A floor is for heavier tails: values that are all alike have a deviation of zero
 Source: https://www.itl.nist.gov/div898/handbook/eda/section3/eda35h.htm
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf

@@ -4,8 +4,6 @@ It assumes no distribution and needs no table or random numbers. scipy has it to
 login node should not need for a few lines.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from functools import cache

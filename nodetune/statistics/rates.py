@@ -4,8 +4,6 @@ Of two Poisson rates that are equal, the number of the one, given both numbers t
 (Przyborowski and Wilenski 1940; E. L. Lehmann, Testing Statistical Hypotheses, 4.5). No rate is estimated, so few episodes are enough.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

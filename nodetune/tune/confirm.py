@@ -1,7 +1,5 @@
 """Confirmation: a finalist against the default on fresh runs, by exact rank tests at one or two looks."""
 
-from __future__ import annotations
-
 import math
 import random
 import statistics

@@ -1,7 +1,5 @@
 """The result of a tuning as JSON data (schema nodetune.tuning/1), and read back."""
 
-from __future__ import annotations
-
 import json
 import statistics
 from pathlib import Path

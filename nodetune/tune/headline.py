@@ -1,7 +1,5 @@
 """The first words about a tuning: what was decided, why, and what would settle what is open. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The trials of a tuning so far: one JSON line for each, on disk before the next trial starts."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import math

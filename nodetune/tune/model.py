@@ -4,8 +4,6 @@ A bench (`Bench`) knows one subject (NCCL, TCP, storage, GPU): its parameters, i
 (`nodetune.tune.study`) knows only benches: it proposes settings, judges trials and never inspects a setting.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol

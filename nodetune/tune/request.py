@@ -1,7 +1,5 @@
 """The common request of all subjects of `nodetune tune`: budget and result file."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tune a subject: the trials are kept while it runs, the result and its proposal when there is a decision."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence

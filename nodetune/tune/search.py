@@ -1,7 +1,5 @@
 """Screening: find settings worth a confirmation, by randomised blocks with the default, in a race: losers are dropped early."""
 
-from __future__ import annotations
-
 import math
 import random
 import statistics

@@ -1,7 +1,5 @@
 """Select settings to try: all combinations if there are few, otherwise one parameter at a time. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations, product
 from math import prod

@@ -1,7 +1,5 @@
 """One tuning from the first trial to the decision: screening, confirmation on fresh runs, and the result."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Runs trials: from the journal if it has them, otherwise on the hosts. Keeps the budget and the dropped settings."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A site's own figures: saved from its good nodes in a file and compared only with similar nodes."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

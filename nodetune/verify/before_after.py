@@ -1,7 +1,5 @@
 """The effect of an apply in figures: hosts are measured just before their changes and again afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """The constants in the file of each measurement. The files are parsed but not run: they are code for hosts."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields

@@ -10,8 +10,6 @@ runs do not count. The smallest change that the repeats can show is the width of
 drift: a larger loss would certainly have been found.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """From a verify to what it concludes: figures below target, wrong data, paths that were not used. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from nodetune import __version__

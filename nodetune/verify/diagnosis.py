@@ -1,7 +1,5 @@
 """Find the suspect of a figure below target, and the command that measures it again. Pure."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Sequence

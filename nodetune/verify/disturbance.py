@@ -4,8 +4,6 @@ A figure that passes in spite of other load passes. A disturbed figure below its
 is it a peer of others or suitable for a baseline.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any

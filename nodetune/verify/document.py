@@ -1,7 +1,5 @@
 """A verify as JSON data (schema nodetune.verify/1), read back for comparing, and the file of a baseline."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sustained bf16 products per watt, and per price of a GPU hour. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -5,8 +5,6 @@ that agree only prove that no part is worse than the others, so the shipped figu
 are all slow agree with each other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 

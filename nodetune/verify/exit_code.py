@@ -1,7 +1,5 @@
 """The exit code of `nodetune verify`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW

@@ -1,7 +1,5 @@
 """Records from hosts → figures. This module validates them: data from a host is untrusted."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Find faults that figures do not show: a collective over the wrong path, a throttled GPU. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Hardware limits: a chip's memory, its tensor cores, the links between parts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -5,8 +5,6 @@ baseline (`baseline`), their peers (`peers`) and shipped figures (`reference`, n
 hardware allows, `diagnosis` the suspect, `findings` faults that figures do not show, `compare` the changes.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

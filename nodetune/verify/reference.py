@@ -1,7 +1,5 @@
 """The shipped tables (nodetune/verify/expected/*.yml): the limits of GPUs and published figures."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields

@@ -1,7 +1,5 @@
 """Measure on hosts and yield their events as they arrive. Each host of a group gets the events of the others."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Select what to measure again before a part is suspected. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from nodetune.verify import catalogue, evaluate, figures

@@ -1,7 +1,5 @@
 """The ridge of a GPU's roofline: the operations per byte at which memory and tensor cores bound work alike. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from nodetune.foundation import by_key

@@ -1,7 +1,5 @@
 """The stages of a verify: collect facts, measure, judge, and measure again what is below target."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The share of a collective's rate that remains when more GPUs take part: two results, of N GPUs and of 2 N. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ task n prints, so one process here serves all hosts; each task picks its own pla
 this runs in an allocation (salloc, sbatch), the step is part of it; otherwise srun requests one.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import shlex

@@ -1,7 +1,5 @@
 """A running srun whose tasks measure: their events, and messages to them."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Select what is measured: suites by name, modified by options. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

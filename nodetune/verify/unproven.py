@@ -1,7 +1,5 @@
 """Measurements that a run leaves unproven: skipped although the GPUs are there, or required and not passed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from nodetune.verify import catalogue

@@ -1,7 +1,5 @@
 """Measure hosts, judge their figures, and save a baseline."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Find what most hosts of a group have in common and which hosts differ. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

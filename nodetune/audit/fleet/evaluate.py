@@ -1,7 +1,5 @@
 """Find the differences between the collected hosts. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

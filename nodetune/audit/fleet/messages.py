@@ -1,7 +1,5 @@
 """Write the finding of a comparison for one host. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

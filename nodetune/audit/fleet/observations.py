@@ -1,7 +1,5 @@
 """Extract the values of one host for a comparison: device, pool, and value as text. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

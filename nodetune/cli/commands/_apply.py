@@ -1,7 +1,5 @@
 """The output and questions of `apply` and `provision`."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Mapping

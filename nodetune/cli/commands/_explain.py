@@ -1,7 +1,5 @@
 """The results of checks on this host or saved ones, for `nodetune explain`."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence

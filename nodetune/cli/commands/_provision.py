@@ -1,7 +1,5 @@
 """The plan and the dry run of `provision`, as text or JSON."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from typing import TextIO

@@ -1,7 +1,5 @@
 """Roll back runs: reach the hosts as the run did, ask, and report."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import replace

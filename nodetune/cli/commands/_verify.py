@@ -1,7 +1,5 @@
 """Measure hosts and report, or compare two saved results."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

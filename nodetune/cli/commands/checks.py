@@ -1,7 +1,5 @@
 """`nodetune checks`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import click

@@ -1,7 +1,5 @@
 """`nodetune config`."""
 
-from __future__ import annotations
-
 import json
 import os
 from typing import Any

@@ -1,7 +1,5 @@
 """`nodetune diff`."""
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 from typing import Any

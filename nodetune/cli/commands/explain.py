@@ -1,7 +1,5 @@
 """`nodetune explain`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 

@@ -1,7 +1,5 @@
 """`nodetune facts`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path

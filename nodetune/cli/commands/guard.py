@@ -1,7 +1,5 @@
 """`nodetune guard`: a group whose commands are the files in _guard/, imported when used."""
 
-from __future__ import annotations
-
 import click
 
 from nodetune.cli import folder

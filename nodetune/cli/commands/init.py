@@ -1,7 +1,5 @@
 """`nodetune init`."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`nodetune lock`."""
 
-from __future__ import annotations
-
 import sys
 
 import click

@@ -1,7 +1,5 @@
 """`nodetune mcp`."""
 
-from __future__ import annotations
-
 import importlib.util
 import tempfile
 from pathlib import Path

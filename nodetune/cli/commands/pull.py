@@ -1,7 +1,5 @@
 """`nodetune pull`: nodes that collect their own facts, for sites that allow no login to them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`nodetune runs`."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

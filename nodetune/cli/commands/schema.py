@@ -1,7 +1,5 @@
 """`nodetune schema`."""
 
-from __future__ import annotations
-
 import re
 
 import click

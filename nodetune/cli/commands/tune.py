@@ -1,7 +1,5 @@
 """`nodetune tune`: a group whose commands are the files in _tune/, imported when used."""
 
-from __future__ import annotations
-
 import click
 
 from nodetune.cli import folder

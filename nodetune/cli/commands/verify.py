@@ -1,7 +1,5 @@
 """`nodetune verify`."""
 
-from __future__ import annotations
-
 import ipaddress
 from pathlib import Path
 

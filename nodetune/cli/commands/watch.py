@@ -1,7 +1,5 @@
 """`nodetune watch`."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

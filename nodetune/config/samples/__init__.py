@@ -1,7 +1,5 @@
 """The files to start from, which `nodetune init` writes: an inventory, a site file, and a site file for provision."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

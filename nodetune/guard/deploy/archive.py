@@ -1,7 +1,5 @@
 """The program that runs on guarded nodes: which files it consists of, and the archive in which they travel."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import re

@@ -1,7 +1,5 @@
 """The cluster as its Slurm reports it, and how to reach its nodes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """From the status of guarded nodes to what it concludes, and what was done to them. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from nodetune import __version__

@@ -1,7 +1,5 @@
 """The output of `nodetune guard` as JSON data: schemas nodetune.slurm-status/1, slurm-diff/1, slurm-resume/1."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """gres.conf from what was read of a node: its GPUs with the cores that are near them, for where Slurm lists none."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from itertools import groupby

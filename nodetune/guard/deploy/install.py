@@ -1,7 +1,5 @@
 """Install the guard on hosts, or bring it up to date."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

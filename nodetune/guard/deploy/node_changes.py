@@ -1,7 +1,5 @@
 """The guard's files on a node, and their removal, as changes for playbooks/engine/guard.yml. Pure."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence

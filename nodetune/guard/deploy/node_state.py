@@ -1,7 +1,5 @@
 """Files of the guard that were read from a node. The node is untrusted: each reader accepts any content."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The hosts that a command works on: what was read of them, what is there of the guard, and their new policies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

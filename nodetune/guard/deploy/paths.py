@@ -1,7 +1,5 @@
 """Where what is on a guarded node."""
 
-from __future__ import annotations
-
 ETC, OPT = "/etc/nodetune", "/opt/nodetune"
 POLICY = f"{ETC}/guard.json"
 HOME = f"{OPT}/guard"

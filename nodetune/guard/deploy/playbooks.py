@@ -1,7 +1,5 @@
 """Bringing the guard to nodes by Ansible, as a run that is recorded, and asking them what they have."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager

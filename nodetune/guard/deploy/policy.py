@@ -1,7 +1,5 @@
 """The guard's policy as it is put on a node. Made where nodetune is installed, never on the node. Pure."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

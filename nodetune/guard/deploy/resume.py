@@ -3,8 +3,6 @@
 A node is judged by the policy that is installed on it, as its prolog does; without one, by the profile.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The lines of slurm.conf that call the guard, and the settings of the running Slurm."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

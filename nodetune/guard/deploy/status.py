@@ -1,7 +1,5 @@
 """How each node is guarded, from Slurm's word and from what the guard left there."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """Remove the guard from hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The request of `nodetune guard serve`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -4,8 +4,6 @@ HealthCheckService.RunHealthCheck of nvhcd.proto (NVIDIA/nvidia-resiliency-ext, 
 excludes a node for a failure and for an answer that it cannot read, so a guard that cannot judge answers as for a healthy node.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess

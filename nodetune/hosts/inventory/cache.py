@@ -6,8 +6,6 @@ while the inventory, its variables, every ansible.cfg, the ANSIBLE_* variables o
 this package are unchanged: it contains a digest of all their contents.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -5,8 +5,6 @@ neither plugins nor templates that it names. It imports nothing of nodetune, onl
 JSON object: `reading` names the next source, and the last line has the hosts or an error.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os

@@ -1,7 +1,5 @@
 """Inventories that a project's settings file names: the user did not choose them, so nothing in them runs a program."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 

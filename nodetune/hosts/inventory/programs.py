@@ -1,7 +1,5 @@
 """Run the program that reads an inventory, and the inventory's own programs, with a time limit; leave none behind."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -6,8 +6,6 @@ Ansible, and a wrong list of hosts is worse than a slow one. The cost (half a se
 no relevant file changes, cache.py has the answer.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

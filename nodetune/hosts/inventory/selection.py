@@ -1,7 +1,5 @@
 """Inventories, names and node sets → the hosts to reach, with their connection variables."""
 
-from __future__ import annotations
-
 import re
 import socket
 import sys

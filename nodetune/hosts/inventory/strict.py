@@ -1,7 +1,5 @@
 """Explain in one line why an inventory could not be read, with the file and, if known, the place."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

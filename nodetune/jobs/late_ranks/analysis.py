@@ -8,8 +8,6 @@ One job cannot show whether it is a slow host or a program that gives this rank 
 host to other ranks is the host's, what follows the rank to other hosts is the program's.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """From late and missing ranks to what they conclude about hosts and jobs. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from nodetune import __version__

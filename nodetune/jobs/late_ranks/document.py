@@ -1,7 +1,5 @@
 """Late ranks of jobs, and missing ranks of a running one, as JSON data (schemas nodetune.slow-ranks/1, nodetune.ras/1)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from nodetune.api import conclusion_json

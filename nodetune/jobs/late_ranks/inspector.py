@@ -9,8 +9,6 @@ A kernel starts when its rank joins and ends when the collective is done, so the
 This holds for collectives that end for all ranks together: not for a broadcast or a reduction, whose sender need not wait.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter

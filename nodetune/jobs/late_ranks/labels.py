@@ -1,7 +1,5 @@
 """How a late part and a missing rank are called in reports."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from nodetune.foundation import text

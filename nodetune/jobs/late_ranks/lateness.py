@@ -4,8 +4,6 @@ The rank that joins last has the shortest kernel, because its kernel waits for n
 shorter a rank's kernel is than the middle one of the same collective, as a fraction of the time between two such collectives.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from statistics import median
 

@@ -1,7 +1,5 @@
 """The timed collectives of jobs, and the late ranks with their causes: frozen values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -8,8 +8,6 @@ differ a little, so that one of them is always the last: it is named only if all
 3. It is late in nearly every twentieth of the run: a pause or a drift is not enough.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from statistics import fmean, stdev

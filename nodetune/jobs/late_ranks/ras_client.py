@@ -6,8 +6,6 @@ All processes of the job on the node listen on this port, and the kernel picks o
 stays silent; the next connection reaches another. What answers may be anything: its size and time are bounded.
 """
 
-from __future__ import annotations
-
 import socket
 import time
 from contextlib import closing

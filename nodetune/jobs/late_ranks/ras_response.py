@@ -3,8 +3,6 @@
 Older ones answer in text for people, which is shown as it is: it names few ranks, and leaves out others without saying so.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Counts are of collectives that were launched, not of those that ended, and those
 A rank is behind only if no process of its communicator launched anything between both answers. The counts leave out CUDA graphs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The request of `nodetune slow`."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Judge the files of NCCL's Inspector, or ask the RAS service of a job."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """From a watch to what it concludes: the GPUs that a job does not use well, and what their jobs wait for. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 from nodetune import __version__

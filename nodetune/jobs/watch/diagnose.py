@@ -4,8 +4,6 @@ The thresholds come from loads recorded on H100s (tests/data/recordings/watch). 
 figures show it; everything else is unknown, because a wrong verdict costs more than a missing one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from nodetune.jobs.watch import process_waits

@@ -1,7 +1,5 @@
 """A watch as JSON data (schema nodetune.watch/1)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

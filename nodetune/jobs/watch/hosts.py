@@ -1,7 +1,5 @@
 """Turn the facts of a host into judged GPUs, and name the GPU that others wait for. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """A watched GPU, its processes, and the verdict: frozen values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Judge what keeps processes from giving their GPU work: the CPU, a disk, the network. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Watch hosts, or read what was saved of an earlier watch."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing

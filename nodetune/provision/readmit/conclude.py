@@ -1,7 +1,5 @@
 """From a readmission to what it concludes by itself, the parts that are gone, and to what was done. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from nodetune import __version__

@@ -1,7 +1,5 @@
 """A readmission as JSON data (schema nodetune.readmit/1), as a page of text, and as the file of evidence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The hosts that find-slow compares a readmitted host with: those that were named, else the two nearest that are idle."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from nodetune.foundation import nodeset, text

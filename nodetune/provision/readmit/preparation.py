@@ -1,7 +1,5 @@
 """The start of a readmission, before anything is measured: the node in Slurm, the neighbours, the facts from before."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from nodetune.api.model import HostFacts

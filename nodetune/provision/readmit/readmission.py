@@ -1,7 +1,5 @@
 """The output of one stage of a readmission, and of all stages so far together."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Which parts of a host were exchanged, by their serial numbers: against earlier facts, or by what a history saw. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest

@@ -1,7 +1,5 @@
 """Resume the drain that the guard owns, by the proof that `nodetune guard resume` takes."""
 
-from __future__ import annotations
-
 from nodetune.api.model import HostFacts, Value
 from nodetune.foundation import text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE

@@ -1,7 +1,5 @@
 """Prove a host and give it back to its scheduler: the stages one after the other."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """From the results of other stages to those of a readmission: unknown, unmeasured and unproven never let a host back."""
 
-from __future__ import annotations
-
 from nodetune.foundation import text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, TOO_SLOW
 from nodetune.provision import results

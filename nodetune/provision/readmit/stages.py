@@ -1,7 +1,5 @@
 """The stages of a readmission: those of other commands, one after the other. Each knows what the earlier ones found."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The API server over HTTPS: one connection a request, every answer bounded, every refusal one line."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import random

@@ -1,7 +1,5 @@
 """Cordons of nodes that say who made them and why, and the eviction of the pods that run there."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """A session with a program in a pod by `exec`: the script goes in, the answer comes out, as over SSH."""
 
-from __future__ import annotations
-
 import json
 import socket
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The pod through which a fix reaches the host of a node: made when it is needed, and again where a reboot has ended it."""
 
-from __future__ import annotations
-
 import math
 import secrets
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Shell commands as root on the host of a node, through a privileged pod: as over SSH, but they survive their session."""
 
-from __future__ import annotations
-
 import secrets
 import socket
 import time

@@ -1,7 +1,5 @@
 """The kubeconfig: which API server, and who we are to it."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

@@ -1,7 +1,5 @@
 """The nodes of a cluster as hosts to reach, each with the pod of the DaemonSet that runs on it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A pod on one node that can see its host, for as long as one session takes."""
 
-from __future__ import annotations
-
 import math
 import secrets
 from collections.abc import Iterator

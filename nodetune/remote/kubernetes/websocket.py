@@ -1,7 +1,5 @@
 """A websocket with the channels of `kubectl exec` (v5.channel.k8s.io): standard input, output, errors and the end status."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os

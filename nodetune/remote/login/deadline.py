@@ -1,7 +1,5 @@
 """A deadline for all work on one host, and what must be closed when it expires."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

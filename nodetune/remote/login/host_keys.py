@@ -1,7 +1,5 @@
 """known_hosts: the keys that a host may present. Read once for all hosts, and never more trusting than OpenSSH."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

@@ -4,8 +4,6 @@ ConnectTimeout limits the TCP connection. There is no test connection before it 
 sshds penalise clients that connect without logging in.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

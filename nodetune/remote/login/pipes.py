@@ -1,7 +1,5 @@
 """A session with a child process over its pipes: limited in time and size, with nothing left behind."""
 
-from __future__ import annotations
-
 import os
 import selectors
 import signal

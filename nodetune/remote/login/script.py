@@ -1,7 +1,5 @@
 """A script that a program at the other end reads by its length: its input stays open."""
 
-from __future__ import annotations
-
 
 def by_length(script: bytes) -> bytes:
     """Prefix a script with a line that reads it by its length, so that more input can follow."""

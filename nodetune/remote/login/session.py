@@ -1,7 +1,5 @@
 """The session over one login by any transport: command, password, script; answer, errors. All sizes are limited."""
 
-from __future__ import annotations
-
 import re
 import signal
 import threading

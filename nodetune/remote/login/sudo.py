@@ -1,7 +1,5 @@
 """The command that runs on the host: the probe's Python, directly or as another user through sudo."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from dataclasses import dataclass

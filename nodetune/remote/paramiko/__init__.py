@@ -4,8 +4,6 @@ paramiko imports invoke, with unittest and asyncio, for `Match exec` in a config
 that file for us. This is a third of paramiko's start-up, so a placeholder module imports invoke on first use.
 """
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 from types import ModuleType

@@ -1,7 +1,5 @@
 """SSH by paramiko: all hosts in one process. The user's OpenSSH configuration sets host keys, logins and jump hosts."""
 
-from __future__ import annotations
-
 import logging
 import select
 import threading

@@ -1,7 +1,5 @@
 """Jump hosts: one connection for each, shared by all hosts behind it."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The keys for logins: files and the agent, in the order in which OpenSSH would offer them. Each is read once."""
 
-from __future__ import annotations
-
 import base64
 import os
 import socket

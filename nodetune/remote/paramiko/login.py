@@ -1,7 +1,5 @@
 """Authenticate to a server with paramiko."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from pathlib import Path

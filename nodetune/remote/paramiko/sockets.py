@@ -1,7 +1,5 @@
 """The byte streams under an SSH connection: TCP or a ProxyCommand. Reads are limited."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The script that a node runs, made of deposit.py and the same probe that an audit sends over SSH, and its folder."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Slurm's nodes: which exist, which are available, and why the others are not."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A running srun: the output of its tasks, line by line, and why tasks have ended."""
 
-from __future__ import annotations
-
 import os
 import re
 import select

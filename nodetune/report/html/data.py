@@ -1,7 +1,5 @@
 """The data of the HTML page in compact form: each text and finding appears once, and hosts refer to it by number."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The history of one host as one HTML page that opens from disk: what changed, its findings, and a plot of each number. No script."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TextIO
 

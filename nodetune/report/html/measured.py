@@ -1,7 +1,5 @@
 """The figures of `nodetune verify` for the HTML page: kinds, distributions, and single figures up to a limit."""
 
-from __future__ import annotations
-
 import statistics
 from array import array
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """A page without a script: one template in the frame of assets/plain.html, with assets/plain.css in it."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The previous audit, read from its JSON document or HTML page, and what has changed on a host since then."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

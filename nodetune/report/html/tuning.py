@@ -1,7 +1,5 @@
 """The result of a tuning as one HTML page that opens from disk: a picture of every case and its runs. No script."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 

@@ -1,7 +1,5 @@
 """Notices in the form of a receiver: JSON, a message of Slack, alerts of Alertmanager, a log of OpenTelemetry. Pure."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """Tell a receiver which verdicts changed since what it last took. What it did not take is sent with the next run."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

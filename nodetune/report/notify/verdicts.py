@@ -3,8 +3,6 @@
 Notices hold names only: of hosts, devices, faults and states. What was observed on a host stays in the report.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -3,8 +3,6 @@
 Each writer (text, Markdown, HTML, plan) makes its own form of a `Report`.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The contents of reports on a scorecard: headline, failing rows by who acts, the rest by status. Pure."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

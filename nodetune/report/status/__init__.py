@@ -1,7 +1,5 @@
 """The status of hosts from all sources: one model (standing.py), and a file for each format."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TextIO
 

@@ -1,7 +1,5 @@
 """The status of hosts as JSON data: the published form (schema nodetune.status/1)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import asdict
 from typing import Any, TextIO

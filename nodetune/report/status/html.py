@@ -1,7 +1,5 @@
 """The status of hosts as one HTML page that opens from disk. No script."""
 
-from __future__ import annotations
-
 from typing import TextIO
 
 from nodetune.foundation import nodeset, text

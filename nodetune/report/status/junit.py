@@ -1,7 +1,5 @@
 """The status of hosts as JUnit XML: a suite for each host, a case for each fault, and one for its examination."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import TextIO
 

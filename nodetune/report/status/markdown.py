@@ -1,7 +1,5 @@
 """The status of hosts as Markdown, for job summaries and tickets. Text from a host is in code spans only."""
 
-from __future__ import annotations
-
 from typing import TextIO
 
 from nodetune.foundation import nodeset, text

@@ -1,7 +1,5 @@
 """The status of hosts as NodeFeature objects of Node Feature Discovery: whether a node was examined, and its worst open fault."""
 
-from __future__ import annotations
-
 from typing import TextIO
 
 from nodetune.api.model import SEVERITIES

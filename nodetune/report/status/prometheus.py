@@ -1,7 +1,5 @@
 """The status of hosts in Prometheus' text format, for node-exporter's textfile collector."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from typing import TextIO

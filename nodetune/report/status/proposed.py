@@ -1,7 +1,5 @@
 """The next command of a conclusion, with the options that the user gave."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Sequence

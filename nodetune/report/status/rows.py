@@ -1,7 +1,5 @@
 """The status of hosts as rows, one for each host and fault, and one for each unknown host: lines, or CSV with column names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 

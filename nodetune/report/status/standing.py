@@ -1,7 +1,5 @@
 """The status of hosts: open faults by who acts, since when, what was done, and which hosts are unknown. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

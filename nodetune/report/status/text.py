@@ -1,7 +1,5 @@
 """The status of hosts for people at a terminal: a fleet on at most 40 lines, a host on one screen."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TextIO

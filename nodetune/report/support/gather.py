@@ -1,7 +1,5 @@
 """Gather what is known of a host: its facts and findings, figures, the history, and the runs that changed it."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path

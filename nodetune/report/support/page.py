@@ -1,7 +1,5 @@
 """The page that a support engineer reads first: the machine, its parts, what fails, and what was tried. Pure."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any

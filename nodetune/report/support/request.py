@@ -1,7 +1,5 @@
 """The request of `nodetune report`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

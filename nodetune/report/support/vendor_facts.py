@@ -3,8 +3,6 @@
 Two barriers: only facts of hardware and its driver pass, as the catalogue says, and in all texts what looks like a secret is removed.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The result of an apply for people: outcomes with hosts folded, failures first, and the rollback command."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 

@@ -1,7 +1,5 @@
 """The audit for people at a terminal: sections by who acts, one line a cause, one command a section."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The effect of an apply in figures, for people and as JSON data: worse figures first and singly, others folded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 

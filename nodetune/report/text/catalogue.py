@@ -1,7 +1,5 @@
 """The catalogue of checks: a list for the terminal, one explanation, and the generated page of docs/."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby

@@ -1,7 +1,5 @@
 """Differences for people at a terminal: equal changes are folded over hosts and devices."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 

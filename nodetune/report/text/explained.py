@@ -1,7 +1,5 @@
 """One section of an audit in full: each cause with what was seen where, and its steps with this host's own devices."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 

@@ -1,7 +1,5 @@
 """A search for the slow part, for people at a terminal: each culprit with its evidence, then doubts and the proof."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TextIO
 

@@ -1,7 +1,5 @@
 """The full audit for people at a terminal: each cause with what was seen where, its steps and why; or host by host."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO

@@ -1,7 +1,5 @@
 """The output of `nodetune guard` for people."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import time

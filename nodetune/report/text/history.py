@@ -1,7 +1,5 @@
 """The history of a fleet or of one host for people at a terminal."""
 
-from __future__ import annotations
-
 import datetime
 import statistics
 import time

@@ -1,7 +1,5 @@
 """Hosts in texts for people: names folded, counted and cut at a safe place; how hosts were judged; why they failed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

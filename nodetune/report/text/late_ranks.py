@@ -1,7 +1,5 @@
 """Late ranks of jobs, and missing ranks of a running one, for people at a terminal."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from typing import TextIO

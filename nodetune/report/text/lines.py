@@ -1,7 +1,5 @@
 """Lines of styled parts on a console, wrapped so that names stay whole."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """A plan for people: what an audit says in sections by who acts, with all that fixes write, run and interrupt."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath

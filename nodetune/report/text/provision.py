@@ -1,7 +1,5 @@
 """The plan and the result of a provision for people: hosts folded, failures with their next command."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 

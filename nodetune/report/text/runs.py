@@ -1,7 +1,5 @@
 """Recorded runs for people (and, in `described` and `whole`, as data). Records are files and may contain anything."""
 
-from __future__ import annotations
-
 import datetime
 import shlex
 from collections.abc import Iterable, Mapping, Sequence

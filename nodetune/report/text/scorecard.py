@@ -1,7 +1,5 @@
 """Which criteria of a scorecard the hosts meet, for people at a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TextIO
 

@@ -1,7 +1,5 @@
 """The result of a tuning for people: the decision, the gain of each case, and what was left out and why."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 

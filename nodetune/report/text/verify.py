@@ -1,7 +1,5 @@
 """A verify for people at a terminal: what is below target first, with suspect and next command; then a table."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """A comparison of two verify results for people: changes first, then the smallest visible change."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TextIO

@@ -1,7 +1,5 @@
 """The table of a verify: a line for each kind of figure, with subjects and sizes folded, and the format of numbers."""
 
-from __future__ import annotations
-
 import re
 import statistics
 from collections.abc import Collection, Iterable, Sequence

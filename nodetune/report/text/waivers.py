@@ -1,7 +1,5 @@
 """The end of an audit for people at a terminal: waivers without effect, whose findings count."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TextIO
 

@@ -1,7 +1,5 @@
 """A watch for people at a terminal: jobs first that waste most, each with the verdicts about its GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 

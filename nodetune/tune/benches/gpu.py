@@ -1,7 +1,5 @@
 """Tune GPUs: a ladder of locked clocks or power limits; each rung measures a matrix product with its energy."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Kernel settings that a trial changes temporarily, and the site file that persists them. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ In the screening, settings share processes as far as communicators can carry the
 each on every GPU, with variables, as jobs will have them.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The cases of NCCL for an objective: the plan for the hosts, and the values of cases from figures. Pure."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

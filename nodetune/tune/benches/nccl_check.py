@@ -1,7 +1,5 @@
 """Whether an accepted setting of NCCL still pays: it and the default once more on fresh runs, and what has changed since."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

@@ -7,8 +7,6 @@
   times: a call counts as LAUNCH µs and its bytes.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

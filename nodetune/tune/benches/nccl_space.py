@@ -4,8 +4,6 @@ NCCL_PROTO is not among them: the guide discourages it, and LL128 on a platform 
 data. Nor is anything outside the guide, such as chunk sizes. Rows of the tuner plugin set NCCL_ALGO for certain sizes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any

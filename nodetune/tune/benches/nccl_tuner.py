@@ -4,8 +4,6 @@ NVIDIA's example plugin sets one channel for every row without a number and ever
 is not used: nodetune/data/tuner/nodetune_tuner.c leaves everything without a row to NCCL.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Measurements of one trial on the hosts: figures, failures, and what happened on the hosts meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Tune storage: read-ahead, scheduler, queue and dirty limits under one folder of a host."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Tune TCP: buffers, congestion control and queues of two hosts, by real streams between them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

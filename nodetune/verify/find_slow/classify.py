@@ -3,8 +3,6 @@
 All figures are read twice: as the whole run's (the middle of its rails), and as its worst rail's below that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from nodetune.statistics import thresholds

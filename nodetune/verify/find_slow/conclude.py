@@ -1,7 +1,5 @@
 """From a search to what it concludes: the parts that it names, those that it suspects, and what it proved good. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations

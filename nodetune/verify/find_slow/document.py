@@ -1,7 +1,5 @@
 """A search as JSON data (schema nodetune.find-slow/1)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import exp
 from typing import Any

@@ -3,8 +3,6 @@
 A low figure is the worse end's, and only partners that are proven good count towards a name.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

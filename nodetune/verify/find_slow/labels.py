@@ -1,7 +1,5 @@
 """Describe the result of a search: parts, evidence, how to decide a doubt, the next command. Pure."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Sequence
 from math import exp

@@ -1,7 +1,5 @@
 """The values of a search: what is searched, its rounds of runs, their results, and what they show. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Find the slow part of real hosts: select and order them, execute the search, and look for causes on named hosts."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

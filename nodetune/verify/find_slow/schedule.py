@@ -3,8 +3,6 @@
 Every node alone; the ring; the domains' tournament; repeats of what is in doubt; at last the others as one.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 

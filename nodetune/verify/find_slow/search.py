@@ -1,7 +1,5 @@
 """A search in progress: it plans a round, takes its results, and concludes. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Parts that compute or read their memory slower than the whole fleet's, by themselves; of few parts, than shipped. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median_high

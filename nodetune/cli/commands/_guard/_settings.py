@@ -1,7 +1,5 @@
 """The policy's settings as options."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

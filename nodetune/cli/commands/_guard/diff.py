@@ -1,7 +1,5 @@
 """`nodetune guard diff`: what an upgrade would gate."""
 
-from __future__ import annotations
-
 import sys
 
 import click

@@ -1,7 +1,5 @@
 """`nodetune guard install`: the guard put on nodes, or brought up to date."""
 
-from __future__ import annotations
-
 import sys
 
 import click

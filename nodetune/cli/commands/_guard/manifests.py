@@ -1,7 +1,5 @@
 """`nodetune guard manifests`: the guard for Kubernetes."""
 
-from __future__ import annotations
-
 import click
 
 from nodetune.cli import options as cli_options

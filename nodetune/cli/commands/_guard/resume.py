@@ -1,7 +1,5 @@
 """`nodetune guard resume`."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

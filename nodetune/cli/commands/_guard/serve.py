@@ -1,7 +1,5 @@
 """`nodetune guard serve`."""
 
-from __future__ import annotations
-
 import click
 
 from nodetune.cli import requests

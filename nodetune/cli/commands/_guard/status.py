@@ -1,7 +1,5 @@
 """`nodetune guard status`."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections import Counter

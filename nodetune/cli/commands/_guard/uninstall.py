@@ -1,7 +1,5 @@
 """`nodetune guard uninstall`: the guard taken off nodes."""
 
-from __future__ import annotations
-
 import sys
 
 import click

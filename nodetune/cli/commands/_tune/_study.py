@@ -1,7 +1,5 @@
 """Shared parts of the commands of `nodetune tune`: options, the run, and the result."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace

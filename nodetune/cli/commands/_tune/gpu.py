@@ -1,7 +1,5 @@
 """`nodetune tune gpu`."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`nodetune tune nccl`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

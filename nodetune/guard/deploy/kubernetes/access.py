@@ -4,8 +4,6 @@ RBAC alone lets a token that may patch nodes/status rewrite the labels of every 
 policies prevent it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

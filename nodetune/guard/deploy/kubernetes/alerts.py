@@ -1,7 +1,5 @@
 """Alerts on the guard's condition as kube-state-metrics exports it, for the Prometheus operator. Pure."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from nodetune.guard.deploy.kubernetes.access import named

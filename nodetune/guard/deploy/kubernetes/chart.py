@@ -3,8 +3,6 @@
 Run by .ci/release.py: `python -m nodetune.guard.deploy.kubernetes.chart FOLDER` writes its generated files.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

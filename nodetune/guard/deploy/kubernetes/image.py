@@ -3,8 +3,6 @@
 Run by image/build: `python -m nodetune.guard.deploy.kubernetes.image FILE` writes it as a tar.
 """
 
-from __future__ import annotations
-
 import sys
 
 from nodetune.guard.deploy import archive

@@ -1,7 +1,5 @@
 """`nodetune guard manifests`: what it prints, as YAML. No cluster is asked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The pods of the guard: the DaemonSet, and the Jobs that clear the condition and measure a node. Pure."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

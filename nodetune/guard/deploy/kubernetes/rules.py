@@ -1,7 +1,5 @@
 """Rules that act on the guard's condition: of the Node Readiness Controller, device taints, node-problem-detector. Pure."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

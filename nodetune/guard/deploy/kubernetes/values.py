@@ -1,7 +1,5 @@
 """The JSON schema of the chart's values: Helm holds every install and upgrade to it. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
