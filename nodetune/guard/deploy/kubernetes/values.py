@@ -56,8 +56,8 @@ def _list(items: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
 
-def _map(names: str, values: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "propertyNames": {"pattern": names}, "additionalProperties": values}
+def _map(names: str, of: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "propertyNames": {"pattern": names}, "additionalProperties": of}
 
 
 def _object(properties: dict[str, Any], *, needed: bool = False) -> dict[str, Any]:
