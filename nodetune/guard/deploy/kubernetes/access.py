@@ -19,19 +19,8 @@ OLDEST = (1, 32)
 NODE_CLAIM = "authentication.kubernetes.io/node-name"
 NODE = {"node": f"request.userInfo.extra[?'{NODE_CLAIM}'].orValue([''])[0]"}
 STATUS_FIELDS = (
-    "addresses",
-    "allocatable",
-    "capacity",
-    "config",
-    "daemonEndpoints",
-    "declaredFeatures",
-    "features",
-    "images",
-    "nodeInfo",
-    "phase",
-    "runtimeHandlers",
-    "volumesAttached",
-    "volumesInUse",
+    *("addresses", "allocatable", "capacity", "config", "daemonEndpoints", "declaredFeatures", "features", "images"),
+    *("nodeInfo", "phase", "runtimeHandlers", "volumesAttached", "volumesInUse"),
 )
 """All fields of a node's status but its conditions."""
 METADATA_FIELDS = ("annotations", "finalizers", "labels", "ownerReferences")
@@ -39,69 +28,63 @@ SPEC_FIELDS = ("configSource", "externalID", "podCIDR", "podCIDRs", "podPreempti
 """All fields of a node's spec but the one that a cordon sets."""
 
 
-def account(namespace: str, name: str = NAME) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": named(name, namespace)}
-
-
 def named(name: str, namespace: str = "") -> dict[str, Any]:
     return {"name": name, **({"namespace": namespace} if namespace else {}), "labels": dict(LABELS)}
 
 
-def cluster_role(verbs: tuple[str, ...] = ("patch",), name: str = NAME) -> dict[str, Any]:
-    """Return the role to patch the status of nodes; of the guard to make Events, and with other verbs those for nodes as well."""
-    rules = [{"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]}]
-    if name == NAME:
-        rules.append({"apiGroups": [""], "resources": ["events"], "verbs": ["create"]})
-    others = [verb for verb in verbs if verb != "patch"]
-    if others:
-        rules.append({"apiGroups": [""], "resources": ["nodes"], "verbs": others})
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": named(name),
-        "rules": rules,
-    }
+def guarding(namespace: str) -> list[dict[str, Any]]:
+    """Return the guard's account: it may patch the status of nodes, and make Events."""
+    return _account(namespace, NAME, {"nodes/status": ["patch"], "events": ["create"]})
 
 
-def binding(namespace: str, name: str = NAME) -> dict[str, Any]:
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": named(name),
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
-    }
+def clearing(namespace: str, name: str) -> list[dict[str, Any]]:
+    """Return an account that may find the nodes with a condition, and patch their status."""
+    return _account(namespace, name, {"nodes/status": ["patch"], "nodes": ["list"]})
 
 
 def fixing(namespace: str) -> list[dict[str, Any]]:
     """Return an account that may apply fixes: root on every node by privileged pods, cordons, and evictions."""
-    here = [
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "delete", "get", "list"]},
-        {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create", "get"]},
-    ]
-    everywhere = [
-        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch"]},
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
-        {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
-    ]
-    role = {**cluster_role(name=FIX), "kind": "Role", "metadata": named(FIX, namespace), "rules": here}
-    bound = binding(namespace, FIX)
-    role_ref = {**bound["roleRef"], "kind": "Role"}
-    return [
-        account(namespace, FIX),
-        role,
-        {**bound, "kind": "RoleBinding", "metadata": named(FIX, namespace), "roleRef": role_ref},
-        {**cluster_role(name=FIX), "rules": everywhere},
-        bound,
-        _cordons_only(namespace),
-        policy_binding(FIX),
-    ]
+    here = {"pods": ["create", "delete", "get", "list"], "pods/exec": ["create", "get"]}
+    everywhere = {"nodes": ["get", "list", "patch"], "pods": ["list"], "pods/eviction": ["create"]}
+    account, *of_cluster = _account(namespace, FIX, everywhere)
+    of_namespace = _granted("", named(FIX, namespace), namespace, here)
+    return [account, *of_namespace, *of_cluster, *_with_binding(_cordons_only(namespace))]
+
+
+def _account(namespace: str, name: str, verbs: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+    """Return an account with its rights in the whole cluster: resource → verbs."""
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": named(name, namespace)}
+    return [account, *_granted("Cluster", named(name), namespace, verbs)]
+
+
+def _granted(scope: str, about: dict[str, Any], namespace: str, verbs: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+    """Return a role, and its binding to the account of the same name. `scope` begins their kinds: Cluster, or nothing."""
+    group, name = "rbac.authorization.k8s.io", about["name"]
+    head = {"apiVersion": f"{group}/v1", "kind": f"{scope}Role", "metadata": about}
+    rules = [{"apiGroups": [""], "resources": [each], "verbs": may} for each, may in verbs.items()]
+    bound = {
+        "roleRef": {"apiGroup": group, "kind": head["kind"], "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+    }
+    return [{**head, "rules": rules}, {**head, "kind": f"{scope}RoleBinding", **bound}]
 
 
 def admission(namespace: str) -> list[dict[str, Any]]:
     """Return the policies that hold the guard to its own node, with their bindings."""
-    policies = [_own_conditions(namespace), _own_events(namespace)]
-    return [each for made in policies for each in (made, policy_binding(made["metadata"]["name"]))]
+    return [*_with_binding(_own_conditions(namespace)), *_with_binding(_own_events(namespace))]
+
+
+def _with_binding(policy: dict[str, Any]) -> list[dict[str, Any]]:
+    name = policy["metadata"]["name"]
+    return [
+        policy,
+        {
+            "apiVersion": policy["apiVersion"],
+            "kind": f"{policy['kind']}Binding",
+            "metadata": named(name),
+            "spec": {"policyName": name, "validationActions": ["Deny"]},
+        },
+    ]
 
 
 def _own_conditions(namespace: str) -> dict[str, Any]:
@@ -161,15 +144,6 @@ def _cordons_only(namespace: str) -> dict[str, Any]:
             "no labels and no other metadata": _unchanged("metadata", metadata),
         },
     )
-
-
-def policy_binding(name: str = NAME) -> dict[str, Any]:
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": named(name),
-        "spec": {"policyName": name, "validationActions": ["Deny"]},
-    }
 
 
 def _held(

@@ -97,14 +97,9 @@ def _about() -> dict[str, Any]:
 
 
 def _templates() -> dict[str, list[dict[str, Any]]]:
-    clear = [
-        access.account(NAMESPACE, pods.CLEAR),
-        access.cluster_role(("patch", "list"), pods.CLEAR),
-        access.binding(NAMESPACE, pods.CLEAR),
-        pods.clear_job(NAMESPACE, IMAGE, PULL_SECRETS),
-    ]
+    clear = [*access.clearing(NAMESPACE, pods.CLEAR), pods.clear_job(NAMESPACE, IMAGE, PULL_SECRETS)]
     return {
-        "access": [access.account(NAMESPACE), access.cluster_role(), access.binding(NAMESPACE)],
+        "access": access.guarding(NAMESPACE),
         "admission": access.admission(NAMESPACE),
         "policy": [pods.config(NAMESPACE, POLICY)],
         "daemonset": [pods.daemon_set(NAMESPACE, SETTINGS)],

@@ -62,9 +62,7 @@ def daemon_set(request: ManifestsRequest) -> list[Object]:
         raise RequestError(f"--enforce: {unknown[0]!r} is not a gating check: there are {', '.join(known)}")
     return [
         namespace(),
-        access.account(access.NAMESPACE),
-        access.cluster_role(),
-        access.binding(access.NAMESPACE),
+        *access.guarding(access.NAMESPACE),
         *access.admission(access.NAMESPACE),
         pods.config(access.NAMESPACE, pods.policy_text(made)),
         pods.daemon_set(
@@ -103,12 +101,7 @@ def namespace() -> Object:
 
 def clear(request: ManifestsRequest) -> list[Object]:
     """Return the Job that removes the condition from all nodes, with its rights."""
-    return [
-        access.account(access.NAMESPACE, pods.CLEAR),
-        access.cluster_role(("patch", "list"), pods.CLEAR),
-        access.binding(access.NAMESPACE, pods.CLEAR),
-        pods.clear_job(access.NAMESPACE, request.image),
-    ]
+    return [*access.clearing(access.NAMESPACE, pods.CLEAR), pods.clear_job(access.NAMESPACE, request.image)]
 
 
 def fixes(_request: ManifestsRequest) -> list[Object]:

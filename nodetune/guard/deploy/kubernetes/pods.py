@@ -173,7 +173,6 @@ def _token() -> dict[str, Any]:
 
 def clear_job(namespace: str, image: str, pull_secrets: Any = ()) -> dict[str, Any]:
     """Return the Job that removes the condition from all nodes."""
-    labels = {**LABELS, COMPONENT: "clear"}
     container = {
         "name": "clear",
         "image": image,
@@ -182,33 +181,18 @@ def clear_job(namespace: str, image: str, pull_secrets: Any = ()) -> dict[str, A
         "securityContext": UNPRIVILEGED,
         "volumeMounts": [{"name": "token", "mountPath": TOKENS, "readOnly": True}],
     }
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {**named(CLEAR, namespace), "labels": labels},
-        "spec": {
-            "backoffLimit": 3,
-            "activeDeadlineSeconds": 240,  # Helm waits for 300
-            "ttlSecondsAfterFinished": 600,
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {
-                    "serviceAccountName": CLEAR,
-                    "automountServiceAccountToken": False,
-                    "restartPolicy": "Never",
-                    **_pulled(pull_secrets),
-                    "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
-                    "containers": [container],
-                    "volumes": [_token()],
-                },
-            },
-        },
+    limits = {"backoffLimit": 3, "activeDeadlineSeconds": 240, "ttlSecondsAfterFinished": 600}  # Helm waits for 300
+    pod = {
+        "serviceAccountName": CLEAR,
+        **_pulled(pull_secrets),
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+        "volumes": [_token()],
     }
+    return _job(named(CLEAR, namespace), limits, container, pod)
 
 
 def verify_job(namespace: str, image: str, gpus: int, node_selector: Any) -> dict[str, Any]:
     """Return the Job that runs `nodetune verify` in a pod with all GPUs of a node: it waits until all of them are free."""
-    labels = {**LABELS, COMPONENT: "verify"}
     folders = {"tmp": "/tmp", "shm": "/dev/shm"}  # noqa: S108  (of the pod alone)
     container = {
         "name": "verify",
@@ -219,23 +203,23 @@ def verify_job(namespace: str, image: str, gpus: int, node_selector: Any) -> dic
         "securityContext": UNPRIVILEGED,
         "volumeMounts": [{"name": name, "mountPath": path} for name, path in folders.items()],
     }
+    pod = {
+        "enableServiceLinks": False,
+        "nodeSelector": node_selector,
+        "tolerations": [{"key": key, "operator": "Exists"} for key in MEASURED],
+        "volumes": [{"name": "tmp", "emptyDir": {}}, {"name": "shm", "emptyDir": {"medium": "Memory"}}],
+    }
+    return _job(named(VERIFY, namespace), {"backoffLimit": 0}, container, pod)
+
+
+def _job(
+    about: dict[str, Any], limits: Mapping[str, int], container: Mapping[str, Any], pod: Mapping[str, Any]
+) -> dict[str, Any]:
+    labels = {**LABELS, COMPONENT: container["name"]}
+    alone = {"automountServiceAccountToken": False, "restartPolicy": "Never", "containers": [container]}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {**named(VERIFY, namespace), "labels": labels},
-        "spec": {
-            "backoffLimit": 0,
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {
-                    "automountServiceAccountToken": False,
-                    "enableServiceLinks": False,
-                    "restartPolicy": "Never",
-                    "nodeSelector": node_selector,
-                    "tolerations": [{"key": key, "operator": "Exists"} for key in MEASURED],
-                    "containers": [container],
-                    "volumes": [{"name": "tmp", "emptyDir": {}}, {"name": "shm", "emptyDir": {"medium": "Memory"}}],
-                },
-            },
-        },
+        "metadata": {**about, "labels": labels},
+        "spec": {**limits, "template": {"metadata": {"labels": labels}, "spec": {**alone, **pod}}},
     }
