@@ -13,11 +13,11 @@ from nodetune.history import conclusions, judging, postgres, reader, sound, writ
 from nodetune.history.connection import Database, HistoryError, PlaceError
 from nodetune.history.packing import pack, unpack
 from nodetune.history.points import DAY
-from nodetune.history.schema import MIGRATIONS, NUMBERED, TABLES
+from nodetune.history.schema import MIGRATIONS, NUMBERED, TABLES, tables
 from nodetune.history.sound import Row
 from nodetune.history.structure import fact_print
 
-OF_FIRST_EDITION = frozenset(["series", "host", "fact", "change", "look", "day", "event", "figure", "verdict"])
+OF_FIRST_EDITION = tables(1)
 KEYS = {"fact": "digest", "series": "id", "unjudged": "digest", "host": "id"}
 """Tables to whose rows those of others belong, and hosts to those of the first three, with what names them there."""
 
@@ -37,8 +37,7 @@ class Copy:
     torn: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        some = [f"{text.count(len(rows), 'row')} of {table}" for table, rows in sorted(self.lost.items())]
-        some += [f"rows of {table} that cannot be read" for table in self.torn]
+        some = [*sound.counted(self.lost), *(f"rows of {table} that cannot be read" for table in self.torn)]
         of = f" (of {text.plain(nodeset.fold(self.hosts), MAX_NAMES)})" if self.hosts else ""
         return f"{self.place}: {text.count(self.rows, 'row')}; lost: {', '.join(some) or 'nothing'}{of}"
 

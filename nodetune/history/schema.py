@@ -9,6 +9,8 @@ zero are left out, except heat; series 0: the host was looked at). `verdict`: fi
 `examination`: the last one of each source and host; `unjudged`: the reasons that these share. `action`: what was done.
 """
 
+import re
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         "CREATE TABLE series (id {number}, name TEXT NOT NULL UNIQUE)",
@@ -66,21 +68,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 NUMBERED = "series", "host", "conclusion"
 """Tables whose rows the database numbers."""
 
-TABLES = frozenset(
-    [
-        "series",
-        "host",
-        "fact",
-        "change",
-        "look",
-        "day",
-        "event",
-        "figure",
-        "verdict",
-        "conclusion",
-        "conclusion_host",
-        "examination",
-        "unjudged",
-        "action",
-    ]
-)
+
+def tables(versions: int) -> frozenset[str]:
+    """Return the tables of a database that so many of the MIGRATIONS have made."""
+    made = (re.match(r"CREATE TABLE (\w+)", each) for version in MIGRATIONS[:versions] for each in version)
+    return frozenset(each[1] for each in made if each)
+
+
+TABLES = tables(len(MIGRATIONS))

@@ -3,11 +3,12 @@
 import itertools
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Sized
 from typing import Any, NamedTuple
 
 from nodetune.api.conclusion_json import MAX_TIME
 from nodetune.facts.document import STRICT
+from nodetune.foundation import text
 from nodetune.history.points import DAY
 
 Row = tuple[Any, ...]
@@ -79,6 +80,19 @@ def is_optional(column: str) -> bool:
     return column in _KINDS and _KINDS[column].optional
 
 
+def counted(lost: Mapping[str, Sized]) -> list[str]:
+    """Return for people how many rows were lost of each table."""
+    return [f"{text.count(len(rows), 'row')} of {table}" for table, rows in sorted(lost.items())]
+
+
+def as_text(content: bytes) -> str | bytes:
+    """Return a text; as bytes if it is not UTF-8."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content
+
+
 def table(statement: str) -> str:
     """Return the table that the rows of a statement come from."""
     found = re.search(r"\bFROM (\w+)", statement)
@@ -99,7 +113,6 @@ def texts(found: Any) -> dict[str, str]:
     return found  # type: ignore[no-any-return]
 
 
-def leaves(text: str) -> dict[str, Any]:
+def leaves(content: str) -> dict[str, Any]:
     """Return the leaves of a fact. Raise one of PROBLEMS."""
-    found = json_of(text)
-    return dict(found.items())
+    return dict(json_of(content).items())
