@@ -33,10 +33,6 @@ ASK = "for the rest, name a host or a check, a higher severity, or a larger limi
 """How to ask for what is left out."""
 
 
-class UnknownHostError(UserError):
-    """No host has this name; the text names those that there are."""
-
-
 def cost(told: Any) -> int:
     """Return the size of an answer, which is sent as data and, for clients that take no data, as text."""
     once = json.dumps(told)
@@ -71,7 +67,7 @@ def whole_lines(said: str) -> str:
 
 
 def meant(host: str, known: Sequence[str]) -> list[str]:
-    """Return the hosts that a name, a node set or a pattern means; all for an empty one. Raise UnknownHostError."""
+    """Return the hosts that a name, a node set or a pattern means; all for an empty one. Raise UserError, which names those that there are."""
     try:
         if not set(host) & set("@~/"):  # no file is read, and no expression of an agent is run
             return patterns.pick(host, known, {}) if host else [*known]
@@ -80,7 +76,7 @@ def meant(host: str, known: Sequence[str]) -> list[str]:
     near = text.near(host, known)
     hint = f" (did you mean {' or '.join(near)}?)" if near else ""
     there = text.plain(nodeset.fold(known), MAX_SET) or "none"
-    raise UnknownHostError(f"no host matches {text.plain(host, 60)!r}{hint}: the {len(known)} hosts are {there}")
+    raise UserError(f"no host matches {text.plain(host, 60)!r}{hint}: the {len(known)} hosts are {there}")
 
 
 def of_hosts(hosts: Sequence[str]) -> dict[str, Any]:
@@ -113,7 +109,9 @@ class Asked:
     def results(self) -> list[HostResult]:
         """Judge the hosts, compared with all others."""
         request = AuditRequest(ConnectionOptions(), self._selection, Path(self.facts))
-        results = run.run(request, run.compared(request), Silent())
+        return self._of_named(run.run(request, run.compared(request), Silent()))
+
+    def _of_named(self, results: Sequence[HostResult]) -> list[HostResult]:
         named = set(meant(self.host, [each.host for each in results]))
         return [each for each in results if each.host in named]
 
@@ -122,9 +120,7 @@ class Asked:
         from nodetune.remediation import plan as planning
 
         selection = planning.PlanSelection.of(self._selection)
-        known = run.saved_facts(Path(self.facts), selection, ConnectionOptions())
-        named = set(meant(self.host, [each.host for each in known]))
-        asked = [each for each in known if each.host in named]
+        asked = self._of_named(run.saved_facts(Path(self.facts), selection, ConnectionOptions()))
 
         def work(part: Sequence[HostResult]) -> Generator[HostPlan, None, None]:
             for each in run.judged_with_facts(part, selection):
@@ -170,9 +166,12 @@ def findings(asked: Asked) -> dict[str, Any]:
         if found.status == asked.status and found.severity in counted
     )
     ordered = sorted(alike.values(), key=lambda same: (*same[0][1].rank, -len(same), same[0][1].check))
-    rows = [_finding(same) for same in ordered]
-    judged = sum(each.state == "ok" for each in results)
-    return fitted({"judged": judged, "findings": rows, "not_judged": _not_reached(results)}, "findings", asked.limit)
+    told = {
+        "judged": sum(each.state == "ok" for each in results),
+        "findings": [_finding(same) for same in ordered],
+        "not_judged": _not_reached(results),
+    }
+    return fitted(told, "findings", asked.limit)
 
 
 def _finding(same: Sequence[tuple[str, Finding]]) -> dict[str, Any]:

@@ -9,10 +9,11 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -20,17 +21,16 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
 from nodetune import __version__
-from nodetune.cli.agent_answers import MAX_BYTES, MAX_SET, Asked, UnknownHostError, fitted, meant, of_hosts, whole_lines
+from nodetune.api.model import at_least
+from nodetune.cli.agent_answers import MAX_BYTES, MAX_SET, Asked, fitted, meant, of_hosts, whole_lines
 from nodetune.facts.saved import Saved
-from nodetune.foundation import nodeset, paths, text
+from nodetune.foundation import UserError, nodeset, paths, text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
-from nodetune.history.connection import HistoryError
 from nodetune.history.history import History
 
 Verb = Literal["checks", "explain", "history", "status"]
 Severity = Literal["info", "low", "medium", "high", "critical"]
 Status = Literal["fail", "unknown", "waived"]
-SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 LIMIT, MAX_WORD = 20, 200
 """Equal findings, steps or lines in one answer, where the agent does not say how many; characters of an argument."""
 
@@ -60,10 +60,8 @@ class Sources:
         """Read the facts of all allowed hosts now, and say which were not reached. The first other call does it too."""
         folder, fresh = Path(self.facts), Path(f"{self.facts}-new")
         shutil.rmtree(fresh, ignore_errors=True)
-        said = _output(
-            [*paths.start(), "facts", *self.hosts, "-o", str(fresh)], {"NODETUNE_CONFIG": ""}, None
-        ).stderr.strip()
-        said = said.replace(f" in {fresh}", "")
+        done = _output([*paths.start(), "facts", *self.hosts, "-o", str(fresh)], {"NODETUNE_CONFIG": ""}, None)
+        said = done.stderr.strip().replace(f" in {fresh}", "")
         if not fresh.is_dir() or not any(fresh.iterdir()):
             raise ToolError(whole_lines(said))
         shutil.rmtree(folder, ignore_errors=True)
@@ -90,12 +88,13 @@ class Sources:
 
     def explain(self, check: str, host: str = "") -> str:
         """Explain a check by its id: why it matters, how to confirm it manually, its fix, and the value on the hosts."""
-        limit = [f"--limit={host}"] if host and _meant(host, self._names()) else []
-        return whole_lines(self._said("explain", "--facts", self.facts, *limit, *self._site(), "--", check))
+        with _refusing():
+            limit = [f"--limit={host}"] if host and meant(host, self._names()) else []
+        return whole_lines(self._said("explain", "--facts", self.facts, *limit, "--", check))
 
     def checks(self, words: str = "", limit: Limit = LIMIT) -> dict[str, Any]:
         """List the checks that name these words, or all."""
-        found = _document(self._said("checks", *self._site(), "--format", "json", "--", *words.split()))
+        found = _document(self._said("checks", "--format", "json", "--", *words.split()))
         return fitted({"checks": found["checks"]}, "checks", limit, "for the rest, give words, or a larger limit")
 
     def plan(
@@ -112,9 +111,8 @@ class Sources:
         found = self._history("history", "--", *one)
         kept = {name: value for name, value in found.items() if name not in ("schema", "conclusions", "examined")}
         hosts = {} if one else of_hosts([each["name"] for each in found["hosts"]])
-        return fitted(
-            {**cut({**kept}), **hosts}, "changes" if one else "trends", limit, "for the rest, give a larger limit"
-        )
+        told, main = {**cut(kept), **hosts}, "changes" if one else "trends"
+        return fitted(told, main, limit, "for the rest, give a larger limit")
 
     def status(self, host: str = "", severity: Severity = "medium", limit: Limit = LIMIT) -> dict[str, Any]:
         """Show what is open on all hosts or on some, from all sources: the worst first, who acts, since when, the next command.
@@ -122,10 +120,8 @@ class Sources:
         Hosts that nobody examined lately are named, and never healthy.
         """
         named = self._of_history(host)
-        which = [f"--limit={host}"] if len(named) > 1 else []
-        return _short(
-            self._history("status", "--fail-on", severity, *which, "--", *named[:1] * (not which)), severity, limit
-        )
+        which = [f"--limit={host}"] if len(named) > 1 else ["--", *named]
+        return _short(self._history("status", "--fail-on", severity, *which), severity, limit)
 
     def _of_history(self, host: str) -> list[str]:
         """Return the hosts of the history that an agent means; none for all. Raise ToolError."""
@@ -133,11 +129,8 @@ class Sources:
             raise ToolError("no history here: start the server with nodetune mcp --history FILE")
         if not host:
             return []
-        try:
-            with History(self.history, make=False) as known:
-                return _meant(host, known.hosts())
-        except HistoryError as problem:
-            raise ToolError(str(problem)) from None
+        with _refusing(), History(self.history, make=False) as known:
+            return meant(host, known.hosts())
 
     def _names(self) -> list[str]:
         """Return the hosts of the facts."""
@@ -158,11 +151,9 @@ class Sources:
     def _sites(self) -> Sequence[str]:
         return self.site or ("none",)
 
-    def _site(self) -> list[str]:
-        return [f"--site={path}" for path in self._sites]
-
     def _said(self, verb: Verb, *words: str) -> str:
-        return self._ran([*paths.start(), verb, *words]).stdout
+        """Return what a command prints about facts or checks, with the site files."""
+        return self._ran([*paths.start(), verb, *(f"--site={path}" for path in self._sites), *words]).stdout
 
     def _read(self) -> None:
         """Read the facts of the hosts, where nobody has asked for that yet."""
@@ -198,10 +189,12 @@ def _output(command: Sequence[str], own: Mapping[str, str], folder: str | None) 
     return done
 
 
-def _meant(host: str, known: Sequence[str]) -> list[str]:
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Make a ToolError of what a user would be told."""
     try:
-        return meant(host, known)
-    except UnknownHostError as problem:
+        yield
+    except UserError as problem:
         raise ToolError(str(problem)) from None
 
 
@@ -212,7 +205,6 @@ def _document(text: str) -> dict[str, Any]:
 
 def _short(found: Mapping[str, Any], severity: Severity, limit: int) -> dict[str, Any]:
     """Return the part of a status that an answer has room for."""
-    wanted = SEVERITIES[SEVERITIES.index(severity) :]
     told = {
         **{name: found[name] for name in ("summary", "warning") if name in found},
         **{
@@ -221,7 +213,7 @@ def _short(found: Mapping[str, Any], severity: Severity, limit: int) -> dict[str
         },
         "unknown": [{**_folded(each), "faults": len(each["faults"])} for each in found["unknown"]],
         "actions": cut(found["actions"][: -limit - 1 : -1]),
-        "lines": [_folded(each) for each in found["lines"] if each["severity"] in wanted],
+        "lines": [_folded(each) for each in found["lines"] if each["severity"] in at_least(severity)],
     }
     return fitted(told, "lines", limit)
 
@@ -282,16 +274,8 @@ def server(sources: Sources) -> MCPServer:
         "nodetune", instructions=ABOUT.format(size=text.size(MAX_BYTES)), version=__version__, log_level="WARNING"
     )
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    tools = (
-        sources.audit,
-        sources.findings,
-        sources.explain,
-        sources.checks,
-        sources.plan,
-        sources.changes,
-        sources.status,
-    )
-    for tool in tools:
+    judging = (sources.audit, sources.findings, sources.explain, sources.checks, sources.plan)
+    for tool in (*judging, sources.changes, sources.status):
         made.tool(annotations=reads)(tool)
     if sources.hosts:
         made.tool(annotations=ToolAnnotations(read_only_hint=True, open_world_hint=True))(sources.collect)

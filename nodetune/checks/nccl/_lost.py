@@ -12,8 +12,8 @@ from nodetune.checks.shared.nccl_table import only, variables
 NEEDS = ("nccl.settings", *_paths.NEEDS)
 
 
-def lost(facts: FactsView, sure: bool = True) -> Problems:
-    """Return the disabled paths that the host has, or if not `sure` those that it may have.
+def lost(facts: FactsView, sure: bool = True) -> Problems | list[str]:
+    """Return the disabled paths that the host has, or if not `sure` those that it may have; an empty list for none.
 
     Raise FactUnreadError if none is lost for sure, and the RDMA ports could not be read.
     """
@@ -25,4 +25,4 @@ def lost(facts: FactsView, sure: bool = True) -> Problems:
     found = lost_paths(settings, exists, version, sure)
     if sure and not found and lost_paths(settings, exists, version, sure=False):
         facts.get("rdma.ports")
-    return found
+    return found or []

@@ -43,8 +43,6 @@ CUBE_MESH = re.compile(r"\b[PV]100-SXM2\b")
 RACK = re.compile(r"\bGB[23]00\b")
 OF_VERBS = ("InfiniBand", "Ethernet")
 Pair = frozenset[str]
-
-
 PATHS = (
     *("rdma", "infiniband", "guest_rdma", "efa", "net", "gdr", "dmabuf", "flush"),
     *("gpus", "p2p", "one_process", "shm", "nvb", "pxn", "nvls", "rack"),
@@ -87,7 +85,8 @@ class _Host:
 
     def rdma(self) -> Path:
         """Return whether NCCL can use an RDMA port: slow Ethernet carries TCP, and NCCL reaches EFA by its plugin alone."""
-        return bool(self._ports()) or (_unread(self._facts, "rdma.ports") and "RDMA ports")
+        unread = self._facts.readable("rdma.ports") is None and not isinstance(self._facts.fact("rdma.ports"), Absent)
+        return bool(self._ports()) or (unread and "RDMA ports")
 
     def infiniband(self) -> Path:
         return any(port["link_layer"] == "InfiniBand" for port in self._ports().values())
@@ -112,11 +111,8 @@ class _Host:
         return _all(self.rdma(), able, near)
 
     def _near(self) -> bool:
-        gpus, ports = self._above(self._facts.readable("gpu.bdf", {}).values()), self._above_ports()
+        gpus, ports = self._above_gpus(), self._above(port["bdf"] for port in self._ports().values())
         return not gpus or not ports or any(_one_switch(gpu, port) for gpu in gpus for port in ports)
-
-    def _above_ports(self) -> list[list[str]]:
-        return self._above(port["bdf"] for port in self._ports().values())
 
     def dmabuf(self) -> Path:
         loaded, flavour = self._facts.readable("modules.loaded"), self._facts.readable("kernel.nvidia_flavour")
@@ -171,18 +167,20 @@ class _Host:
         cards = [name for name in self._names if not FOR_DESKS.search(name)]
         if len(cards) < 2 or (self._count() or 0) < 2 or self._facts.readable("host.virtual") is not False:
             return False
-        above = self._above(self._facts.readable("gpu.bdf", {}).values())
+        above = self._above_gpus()
         near = any(_one_switch(*pair) for pair in combinations(above, 2)) if above else "GPUs below one PCIe switch"
-        return _any(near, self._amd() and self._anywhere())
-
-    def _amd(self) -> bool:
-        return bool(self._facts.readable("cpu.vendor") == "AuthenticAMD")
+        return _any(near, self._anywhere())
 
     def _anywhere(self) -> Path:
-        """Return whether NCCL on AMD uses peers on other root ports: all before 2.23, since then two (src/graph/paths.cc)."""
+        """Return whether NCCL uses peers on other root ports: on AMD all before 2.23, since then two (src/graph/paths.cc)."""
+        if self._facts.readable("cpu.vendor") != "AuthenticAMD":
+            return False
         if self._count() == 2:
             return True
         return release(self._version) < (2, 23) if self._version else "NCCL before 2.23"
+
+    def _above_gpus(self) -> list[list[str]]:
+        return self._above(self._facts.readable("gpu.bdf", {}).values())
 
     def _above(self, bdfs: Iterable[str | None]) -> list[list[str]]:
         """Return the bridges above each device, from the root port down."""
@@ -194,9 +192,9 @@ class _Host:
         apart = [pair for pair, linked in self._pairs.items() if not linked and not self._by_a_third(pair)]
         if self._linked() and (self._switched() is True or (self._pairs and not apart)):
             return False
-        above = self._above(self._facts.readable("gpu.bdf", {}).values())
+        above = self._above_gpus()
         one_switch = all(_one_switch(*pair) for pair in combinations(above, 2))
-        if self._pcie() is True and (one_switch or (self._amd() and self._anywhere() is True)):
+        if self._pcie() is True and (one_switch or self._anywhere() is True):
             return False
         sure = (self._active() is False or bool(apart)) and not isinstance(self._pcie(), str)
         return _all(self.gpus(), sure or "GPUs that cannot reach each other")
@@ -210,10 +208,8 @@ class _Host:
 
     def _by_a_third(self, pair: Pair) -> bool:
         one, other = pair
-        return any(self._pairs.get(frozenset((other, gpu))) for gpu in self._partners(one))
-
-    def _partners(self, gpu: str) -> list[str]:
-        return [next(iter(pair - {gpu})) for pair, linked in self._pairs.items() if linked and gpu in pair]
+        partners = (each - {one} for each, linked in self._pairs.items() if linked and one in each)
+        return any(self._pairs.get(partner | {other}) for partner in partners)
 
     def pxn(self) -> Path:
         """Return whether GPUs may send through the adapter of another one, which takes GPUDirect RDMA there."""
@@ -226,16 +222,14 @@ class _Host:
         if self._remotes & {"switch", "gpu"}:
             return "switch" in self._remotes
         never = any(map(WITHOUT_SWITCHES.search, self._names)) or self._active() is False
-        return self._fabric_or_bus() or (not never and (self._board_of_eight() or "NVSwitches"))
+        board_of_eight = len([*filter(BOARDS_OF_EIGHT.search, self._names)]) > 7
+        return self._fabric_or_bus() or (not never and (board_of_eight or "NVSwitches"))
 
     def _fabric_or_bus(self) -> bool:
         devices = self._facts.readable("pci.devices", {}).values()
         on_bus = any(each["vendor"] == "10de" and each["class"] == "0680" for each in devices)
         fabric = self._facts.readable("gpu.fabric", {}).values()
         return on_bus or any(each["state"] == "completed" for each in fabric)
-
-    def _board_of_eight(self) -> bool:
-        return len([*filter(BOARDS_OF_EIGHT.search, self._names)]) > 7
 
     def _hopper(self) -> Path:
         kinds = self._facts.readable("gpu.architecture", {}).values()
@@ -265,7 +259,3 @@ class _Host:
 def _one_switch(one: list[str], other: list[str]) -> bool:
     """Return whether two devices are below one PCIe switch: a root port and the upper port of a switch above both."""
     return len(one) > 2 and one[:2] == other[:2]
-
-
-def _unread(facts: FactsView, name: str) -> bool:
-    return facts.readable(name) is None and not isinstance(facts.fact(name), Absent)

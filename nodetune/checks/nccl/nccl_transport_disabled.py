@@ -17,9 +17,7 @@ https://github.com/huggingface/accelerate/issues/2328
 
 from __future__ import annotations
 
-from typing import Any
-
-from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, manual
 from nodetune.checks.nccl._lost import NEEDS, lost
 
 STEPS = (
@@ -28,13 +26,9 @@ STEPS = (
 )
 
 
-def disabled(facts: FactsView) -> Any:
-    return lost(facts) or []
-
-
 CHECK = Check(
     needs=NEEDS,
-    observe=disabled,
+    observe=lost,
     accept=Empty("no fast transport disabled"),
     remedy=manual(STEPS),
     severity="high",

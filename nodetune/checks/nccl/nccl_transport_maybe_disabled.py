@@ -10,20 +10,13 @@ https://github.com/NVIDIA/nccl (src/graph/paths.cc, src/transport/nvls.cc by tag
 
 from __future__ import annotations
 
-from typing import Any
-
-from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, manual
 from nodetune.checks.nccl._lost import NEEDS, lost
 from nodetune.checks.nccl.nccl_transport_disabled import STEPS
 
-
-def maybe_disabled(facts: FactsView) -> Any:
-    return lost(facts, sure=False) or []
-
-
 CHECK = Check(
     needs=NEEDS,
-    observe=maybe_disabled,
+    observe=lambda facts: lost(facts, sure=False),
     accept=Empty("no fast transport disabled that a job may have"),
     remedy=manual(STEPS),
     severity="low",

@@ -12,17 +12,12 @@ https://github.com/torvalds/linux (drivers/base/dd.c: probe failed)
 
 from __future__ import annotations
 
-from nodetune.api import Absent, Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, manual
 from nodetune.checks.network._drivers import NEEDS, without_driver
-
-
-def observe(facts: FactsView) -> dict[str, str] | Absent:
-    return without_driver(facts, with_peers=True)
-
 
 CHECK = Check(
     needs=NEEDS,
-    observe=observe,
+    observe=lambda facts: without_driver(facts, with_peers=True),
     accept=Empty("the driver of its peers"),
     remedy=manual(
         "Bind the driver again: echo BDF > /sys/bus/pci/drivers/DRIVER/bind. If it refuses (dmesg says why), power the host off "

@@ -11,17 +11,12 @@ https://github.com/torvalds/linux (drivers/base/dd.c: probe failed)
 
 from __future__ import annotations
 
-from nodetune.api import Absent, Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, manual
 from nodetune.checks.network._drivers import NEEDS, without_driver
-
-
-def observe(facts: FactsView) -> dict[str, str] | Absent:
-    return without_driver(facts, with_peers=False)
-
 
 CHECK = Check(
     needs=NEEDS,
-    observe=observe,
+    observe=lambda facts: without_driver(facts, with_peers=False),
     accept=Empty("a driver"),
     remedy=manual(
         "Read what the driver logged (dmesg). Without a message, its module is not installed, or it is kept from loading. No "

@@ -53,7 +53,11 @@ def remembered(kept: str, fact: Mapping[str, Any], host: HostFacts, promised: in
         now = seen(host, promised)
         if "absent" in fact:
             missing, unsure = hardware_parts.judge({}, now, now["promised"], virtual=now["virtual"])
-            return {"unread": f"{missing}: {unsure}" if missing else _first(kept, now, fact["absent"])}
+            if missing:
+                return {"unread": f"{missing}: {unsure}"}
+            _keep(kept, now)
+            told = f"from now on it is {now['gpus']} GPUs and {now['adapters']} network adapters"
+            return {"unread": f"{fact['absent']}: {told}"}
         most = {kind: max(fact["value"][kind], now[kind]) for kind in hardware_parts.NAMES}
         if most != {kind: fact["value"][kind] for kind in most}:
             _keep(kept, {**now, **most})
@@ -78,11 +82,6 @@ def for_reporter(asked: Arguments, chosen: Policy, host: HostFacts) -> dict[str,
         return seen(host, max(asked.gpus, chosen.gpus, of_type))
     except (FactUnreadError, FactAbsentError, OSError) as problem:
         return {"unread": str(problem)}
-
-
-def _first(kept: str, now: Mapping[str, Any], why: str) -> str:
-    _keep(kept, now)
-    return f"{why}: from now on it is {now['gpus']} GPUs and {now['adapters']} network adapters"
 
 
 def _keep(kept: str, now: Mapping[str, Any]) -> None:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from nodetune.cli import agent_answers as answers
+from nodetune.foundation import UserError
 
 pytest.importorskip("mcp")
 tools = __import__("nodetune.cli.agent_tools", fromlist=["wrong"])
@@ -39,7 +40,7 @@ def test_an_endless_text_is_cut_and_says_so():
 def test_a_name_that_no_host_has_is_an_error(host, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "hosts").write_text("a1\n")
-    with pytest.raises(answers.UnknownHostError, match=r"the 2 hosts are a\[1-2\]") as problem:
+    with pytest.raises(UserError, match=r"the 2 hosts are a\[1-2\]") as problem:
         answers.meant(host, ["a1", "a2"])
     assert len(str(problem.value)) < 300
 
