@@ -191,7 +191,7 @@ def _output(command: Sequence[str], own: Mapping[str, str], folder: str | None) 
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Make a ToolError of what a user would be told."""
+    """Make a ToolError of a UserError."""
     try:
         yield
     except UserError as problem:

@@ -70,7 +70,7 @@ NUMBERED = "series", "host", "conclusion"
 
 
 def tables(versions: int) -> frozenset[str]:
-    """Return the tables of a database that so many of the MIGRATIONS have made."""
+    """Return the tables that the first versions in MIGRATIONS make."""
     made = (re.match(r"CREATE TABLE (\w+)", each) for version in MIGRATIONS[:versions] for each in version)
     return frozenset(each[1] for each in made if each)
 
