@@ -76,7 +76,9 @@ def test_an_agent_gets_what_the_command_line_says(facts):
         ("status", {"host": "h200-x4", "severity": "info", "limit": 2}),
     )
     audit, findings, every, explained, found, plan, fleet, one, status = map(told, ask(facts, *calls))
-    assert {each["hosts"]: each["state"] for each in audit["hosts"]} == {"h100-x2,h200-x4": "ok"}  # their counts are equal
+    assert {each["hosts"]: each["state"] for each in audit["hosts"]} == {
+        "h100-x2,h200-x4": "ok"
+    }  # their counts are equal
     clock = next(each for each in findings["findings"] if each["check"] == "clock-unsynchronized")
     assert clock["hosts"] == "h200-x4"
     assert "chrony" in clock["manual"]
