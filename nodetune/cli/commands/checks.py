@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import click
 
+from nodetune import checks
 from nodetune.api.model import Check
 from nodetune.audit import explain
 from nodetune.audit.request import SelectionRequest
@@ -55,16 +56,20 @@ def command(request: SelectionRequest, words: tuple[str, ...], output_format: st
     from nodetune.report.text import catalogue
 
     catalogue.print_checks(rows)
+    shown = plain_text.count(len(rows), "check")
+    click.echo(
+        f"{shown} listed; {len(resolved.checks)} are in this profile, {len(checks.load_all())} in nodetune", err=True
+    )
 
 
-def _about(words: Sequence[str], checks: Sequence[Check]) -> Sequence[Check]:
+def _about(words: Sequence[str], every: Sequence[Check]) -> Sequence[Check]:
     """Return the checks that name all words: in id, title or setting, else in what they teach. Raise UsageError."""
-    short = [(check, f"{check.id} {check.area} {check.title} {check.remedy.target} {check.fact}") for check in checks]
-    whole = [(check, f"{check.id} {check.doc}") for check in checks]
+    short = [(check, f"{check.id} {check.area} {check.title} {check.remedy.target} {check.fact}") for check in every]
+    whole = [(check, f"{check.id} {check.doc}") for check in every]
     for texts in (short, whole):
         found = [check for check, text in texts if all(word.lower() in text.lower() for word in words)]
         if found:
             return found
-    near = plain_text.near(" ".join(words), [check.id for check in checks])
+    near = plain_text.near(" ".join(words), [check.id for check in every])
     hint = f": did you mean {' or '.join(near)}?" if near else ""
     raise click.UsageError(f"no check of this profile matches {' and '.join(map(repr, words))}{hint}")

@@ -96,3 +96,11 @@ def test_a_check_of_the_site_is_explained(tmp_path):
     text = " ".join(cli("explain", "site-pages", "--site", str(site)).output.split())
     assert "Why it matters: No DPDK here." in text
     assert "sysctl vm.nr_hugepages = 0, persisted in" in text
+
+
+def test_a_list_says_how_many_are_listed_in_the_profile_and_in_all():
+    done = cli("checks", "swap")
+    profile = len(json.loads(cli("checks", "--format", "json").stdout)["checks"])
+    listed, every = len(done.stdout.splitlines()), len(checks.load_all())
+    assert listed < profile < every
+    assert done.stderr == f"{listed} checks listed; {profile} are in this profile, {every} in nodetune\n"
