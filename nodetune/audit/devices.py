@@ -1,5 +1,7 @@
 """The devices of a host by all their names, and the text about a finding that names them so. Pure."""
 
+from __future__ import annotations
+
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

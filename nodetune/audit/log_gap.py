@@ -1,5 +1,7 @@
 """Say where the kernel log has lost a part that a verdict needs. What nobody can see does not pass."""
 
+from __future__ import annotations
+
 from nodetune.api.facts_view import FactsView
 from nodetune.api.model import Check
 from nodetune.foundation import text

@@ -6,13 +6,15 @@ import pytest
 
 from nodetune.probe import guard, read
 
-FILE = f"{guard.FOLDER}/{guard.FILE}"
+FOLDER = "/var/lib/nodetune/guard"
+FILE = f"{FOLDER}/{guard.FILE}"
 DMI = f"{guard.DMI}/product_"
 
 
 @pytest.fixture
-def told(tree, collect):
+def told(tree, collect, monkeypatch):
     """The fact, with this content of the file and of DMI. The files of a test are one machine."""
+    monkeypatch.setattr(guard, "FOLDER", FOLDER)  # a run of the guard in this process sets its own
 
     def found(content, **dmi):
         tree({FILE: content, **{f"{DMI}{name}": text for name, text in dmi.items()}})

@@ -44,7 +44,7 @@ ALLOWED = {
         verify/retest OTHER_PARTNERS MAX_RETESTED; verify/suites ROUNDS
     """,
     "a name or a mark in place of a number": """
-        history/conclusions FLEET; history/repair USUAL; history/judging LOOKED; jobs/late_ranks/model FIRST; jobs/late_ranks/ras_response ERRORS
+        history/conclusions FLEET; history/repair USUAL OF_FIRST_EDITION; history/judging LOOKED; jobs/late_ranks/model FIRST; jobs/late_ranks/ras_response ERRORS
         statistics/likelihood BAD; statistics/paired BEFORE AFTER
     """,
     "mathematics": "statistics/likelihood QUARTILE; statistics/outliers MAD_TO_SIGMA; statistics/distributions QUANTILE",
