@@ -17,7 +17,7 @@ import click
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.support.measuring import COUNT, UnavailableError, benchmark
-from nodetune.guard.node.condition import ALL, LOOKS, CheckResults, RecentChecks
+from nodetune.guard.node.condition import ALL, LOOKS, TYPE, CheckResults, RecentChecks
 from nodetune.guard.node.node_status import ApiRefusedError, Server
 from nodetune.guard.node.report import NodeReporter
 from nodetune.remote.kubernetes import api
@@ -44,7 +44,8 @@ class Substitute:
     def conditions(self):
         found = {}
         for path, _, body in self._server.requests:
-            found[path.split("/")[4]] = body["status"]["conditions"][0]["status"]
+            told = {each["type"]: each["status"] for each in body.get("status", {}).get("conditions", ())}
+            found |= {path.split("/")[4]: told[TYPE]} if TYPE in told else {}
         return found
 
 
@@ -55,10 +56,19 @@ class Node:
         self._server, self._sent, self.refused = server, sent, 0
         self.reporter = NodeReporter(name, self, RecentChecks([ALL]))
 
-    def patch(self, name, condition, since):
+    def _asking(self):
+        return InThread(self._server.host, self._server.port, self._server.folder)
+
+    def touch(self, *told):
+        return self._asking().touch(*told)
+
+    def tell(self, *told):
+        self._asking().tell(*told)
+
+    def patch(self, *told):
         begin = time.perf_counter()
         try:
-            InThread(self._server.host, self._server.port, self._server.folder).patch(name, condition, since)
+            return self._asking().patch(*told)
         except ApiRefusedError:
             self.refused += 1
             raise

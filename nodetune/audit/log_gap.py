@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from nodetune.api.facts_view import FactsView
-from nodetune.api.model import Check
+from nodetune.api.model import Check, Finding
 from nodetune.foundation import text
 
 LOG, UPTIME = "xid.log", "host.uptime_s"
 FIRST_SECONDS = 60
 """A log may begin that late and be whole: the first lines of a boot are about memory and buses."""
+EMPTY, NOT_SEEN = "the kernel log is empty", "not seen since"
+
+
+def is_lost(found: Finding) -> bool:
+    """Return whether nobody can judge this any more: what would tell it is lost, and no right or tool reads it."""
+    return found.status == "unknown" and found.reason.startswith((EMPTY, NOT_SEEN))
 
 
 def needs(check: Check) -> tuple[str, ...]:
@@ -22,7 +28,7 @@ def reason(check: Check, view: FactsView) -> str:
         return ""
     begins = log["since_s"]
     if begins is None:
-        return "the kernel log is empty"
+        return EMPTY
     uptime = view.readable(UPTIME)
     reaches = FIRST_SECONDS if uptime is None else max(FIRST_SECONDS, uptime - check.log)
-    return f"not seen since {text.span(begins)} after the boot, where the kernel log begins" if begins > reaches else ""
+    return f"{NOT_SEEN} {text.span(begins)} after the boot, where the kernel log begins" if begins > reaches else ""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nodetune import data
 from nodetune.api.model import NOT_COLLECTED, SEVERITIES, Check, Finding, FleetFinding, HostResult, at_least
+from nodetune.audit import log_gap
 from nodetune.foundation import by_key, text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 
@@ -46,6 +47,7 @@ class Summary:
     reached: int = 0
     failing: dict[str, int] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
+    """By severity; without those of a log that was cut: another look reads no more of it."""
     statuses: dict[str, int] = field(default_factory=dict)
 
 
@@ -62,7 +64,7 @@ def summarise(results: Iterable[HostResult]) -> Summary:
             statuses[found.status] += 1
             if found.status == "fail" and not found.part_of:
                 failing[found.severity] += 1
-            elif found.status == "unknown":
+            elif found.status == "unknown" and not log_gap.is_lost(found):
                 unknown[found.severity] += 1
     return Summary(hosts, reached, dict(failing), dict(unknown), dict(statuses))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nodetune.api.model import DISRUPTIONS, FREE, Check, Finding, HostFacts, HostResult, disruption_name, fix_of
-from nodetune.audit import gpu_users
+from nodetune.audit import gpu_users, log_gap
 from nodetune.audit.selection import Selection
 from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
@@ -172,7 +172,7 @@ def unknown(results: Iterable[HostResult]) -> dict[tuple[str, str], list[str]]:
         ((found.check, found.reason), result.host)
         for result in results
         for found in result.findings
-        if found.status == "unknown"
+        if found.status == "unknown" and not log_gap.is_lost(found)
     )
 
 
