@@ -13,7 +13,7 @@ EMPTY, NOT_SEEN = "the kernel log is empty", "not seen since"
 
 
 def is_lost(found: Finding) -> bool:
-    """Return whether nobody can judge this any more: what would tell it is lost, and no right or tool reads it."""
+    """Return whether nobody can judge this any more: no right and no tool reads the lost part."""
     return found.status == "unknown" and found.reason.startswith((EMPTY, NOT_SEEN))
 
 

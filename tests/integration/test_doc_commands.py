@@ -47,7 +47,7 @@ DEFERRED = {
     r"nodetune guard serve|ft_launcher": ("tests/unit/guard/test_serve.py", "waits for those that ask"),
     r"nodetune report": ("tests/unit/report/test_vendor_facts.py", "reads facts that an earlier command saved"),
     r"nodetune mcp": ("tests/integration/test_mcp.py", "waits for an agent"),
-    r"pipx|sh nodetune-|tar xf nodetune-|ssh-keygen|sha256sum|\./nodetune\.pyz": (
+    r"pipx|sh nodetune-|tar xf nodetune-|ssh-keygen|sha256sum|find \. .*sha256sum|\./nodetune\.pyz": (
         "tests/integration/test_release.py",
         "wants a release, which takes minutes",
     ),
@@ -95,7 +95,7 @@ def commands(text, language):
         return (line[2:].split("  #")[0].strip() for line in text.splitlines() if line.startswith("$ "))
     if language == "sh" and "esac" in text:
         return iter([text])
-    lines = (re.split(r"\s{2,}|\s# ", line)[0].strip() for line in text.splitlines())
+    lines = (re.split(r"\s{2,}|\s# ", line)[0].strip() for line in re.sub(r"\|\n\s*", "| ", text).splitlines())
     return (
         line
         for line in lines

@@ -110,7 +110,8 @@ def test_a_dry_run_of_apply_loses_no_good_host(fleet, tmp_path, monkeypatch):
     assert worked_on["good0"]["diffs"] == ["--- /etc/x\n+++ /etc/x\n@@ -0,0 +1 @@\n+good\n"] * 3
     assert {f"good{number}" for number in range(5)} <= worked_on.keys()
     assert len(worked_on) > len(names) / 2
-    assert len(worked_on.keys() | lost) > len(names) * 0.9
+    unsure = {host for each in told["unknown"] for host in each["hosts"]}  # and perhaps nothing to do
+    assert len(worked_on.keys() | lost | unsure) > len(names) * 0.9
     shown = nodetune("apply", "-i", ",".join(names), "--dry-run", cwd=tmp_path)
     assert "Nothing was changed." in shown.stdout
     assert not ESCAPES.search(done.stdout + done.stderr + shown.stdout + shown.stderr)
