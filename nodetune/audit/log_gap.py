@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nodetune.api.facts_view import FactsView
-from nodetune.api.model import Check, Finding
+from nodetune.api.model import Check
 from nodetune.foundation import text
 
 LOG, UPTIME = "xid.log", "host.uptime_s"
@@ -12,9 +12,9 @@ FIRST_SECONDS = 60
 EMPTY, NOT_SEEN = "the kernel log is empty", "not seen since"
 
 
-def is_lost(found: Finding) -> bool:
-    """Return whether nobody can judge this any more: no right and no tool reads the lost part."""
-    return found.status == "unknown" and found.reason.startswith((EMPTY, NOT_SEEN))
+def is_lost(reason: str) -> bool:
+    """Return whether nobody can judge this any more, by the reason why it is unknown: no right and no tool reads the lost part."""
+    return reason.startswith((EMPTY, NOT_SEEN))
 
 
 def needs(check: Check) -> tuple[str, ...]:

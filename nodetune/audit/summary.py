@@ -64,7 +64,7 @@ def summarise(results: Iterable[HostResult]) -> Summary:
             statuses[found.status] += 1
             if found.status == "fail" and not found.part_of:
                 failing[found.severity] += 1
-            elif found.status == "unknown" and not log_gap.is_lost(found):
+            elif found.status == "unknown" and not log_gap.is_lost(found.reason):
                 unknown[found.severity] += 1
     return Summary(hosts, reached, dict(failing), dict(unknown), dict(statuses))
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nodetune.api.model import DISRUPTIONS, FREE, Check, Finding, HostFacts, HostResult, disruption_name, fix_of
-from nodetune.audit import gpu_users, log_gap
+from nodetune.audit import gpu_users, log_gap, summary
 from nodetune.audit.selection import Selection
-from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
 from nodetune.remediation import host_changes, read_only_systems
 from nodetune.remediation.host_changes import PlannedChange
@@ -167,13 +166,9 @@ def manual_steps(results: Iterable[HostResult]) -> dict[str, tuple[Finding, list
 
 
 def unknown(results: Iterable[HostResult]) -> dict[tuple[str, str], list[str]]:
-    """Return (check, the reason why it was not judged) → the hosts."""
-    return by_key(
-        ((found.check, found.reason), result.host)
-        for result in results
-        for found in result.findings
-        if found.status == "unknown" and not log_gap.is_lost(found)
-    )
+    """Return (check, the reason why it was not judged) → the hosts. What a log has lost is left out: nobody can judge it."""
+    every = summary.alike(results, "unknown")
+    return {(check, reason): hosts for (check, reason), hosts in every.items() if not log_gap.is_lost(reason)}
 
 
 def alike(plans: Iterable[HostPlan]) -> list[tuple[tuple[PlannedChange, ...], list[str]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from nodetune.api.model import FREE
@@ -44,10 +45,15 @@ class Undoing:
         when = str(about.get("started", ""))[:16].replace("T", " ")
         return f"run {self.of.id} ({text.plain(about.get('command'))} of {text.plain(when)} UTC)"
 
+    @cached_property
+    def copies(self) -> Mapping[str, JournalCopy]:
+        """The controller's copy of the journal of each host."""
+        return {target.name: self.of.journal(target.name) for target in self.targets}
+
     @property
     def damages(self) -> list[str]:
         """The copies of journals that are damaged: only the host's own can then be rolled back."""
-        return [damage for target in self.targets if (damage := self.of.journal(target.name).damage)]
+        return [copy.damage for copy in self.copies.values() if copy.damage]
 
     @property
     def labels(self) -> list[str]:
@@ -93,7 +99,6 @@ class Undoing:
 
     def revert(self, run: Run | None, on_event: OnEvent) -> dict[str, Outcome]:
         """Play it on the hosts; `run` keeps the record (None: check mode, nothing is written)."""
-        copies = {target.name: self.of.journal(target.name) for target in self.targets}
         for target in self.targets:
             changes = self._changes(target.name)
             if run and changes is not None:
@@ -101,8 +106,8 @@ class Undoing:
         variables = {
             target.name: {
                 "nodetune_of": self.of.id,
-                "nodetune_entries": [] if copies[target.name].damage else copies[target.name].entries,
-                "nodetune_least": copies[target.name].least,
+                "nodetune_entries": [] if self.copies[target.name].damage else self.copies[target.name].entries,
+                "nodetune_least": self.copies[target.name].least,
                 "nodetune_force": self.request.force,
                 **(self._guard(target.name) if run else {}),
             }
@@ -110,7 +115,7 @@ class Undoing:
         }
         play_options = PlayOptions(self.connection.options, self.connection.forks, check=run is None)
         outcomes = play.play("revert", self.targets, variables, play_options, run, on_event)
-        return {host: _proven(outcome, copies[host]) for host, outcome in outcomes.items()}
+        return {host: _proven(outcome, self.copies[host]) for host, outcome in outcomes.items()}
 
     def _guard(self, host: str) -> dict[str, Any]:
         """Return what must be true before disruptive changes are undone: undoing them disrupts again.
@@ -126,7 +131,7 @@ class Undoing:
     def _disturbing(self, host: str) -> list[Any] | None:
         """Return the groups of changes that cannot be undone without disturbing work on a host; None: any may be such."""
         groups = self._changes(host)
-        copy = self.of.journal(host)
+        copy = self.copies[host]
         if groups is None and (copy.entries or copy.damage or self.of.about.get("command") == "rollback"):
             return None  # they are lost, or it is by a version that did not keep them
         return [group.get("group") for group in events.objects(groups) if group.get("disruption") not in FREE]

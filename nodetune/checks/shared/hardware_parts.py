@@ -23,6 +23,11 @@ def present(facts: FactsView) -> dict[str, int]:
     return {"gpus": gpus, "adapters": len(slots)}
 
 
+def most(before: Mapping[str, Any], now: Mapping[str, int]) -> dict[str, int]:
+    """Return the greater number of each of NAMES: what a memory keeps."""
+    return {kind: max(before.get(kind, 0), now[kind]) for kind in NAMES}
+
+
 def judge(before: Mapping[str, Any], now: Mapping[str, int], promised: int, *, virtual: bool) -> tuple[str, str]:
     """Return what is missing, and why that cannot be judged; both empty if nothing is missing."""
     wanted = {kind: before.get(kind, 0) for kind in NAMES}

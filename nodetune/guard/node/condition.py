@@ -96,9 +96,9 @@ def with_memory(seen: CheckResults, before: str | None) -> tuple[CheckResults, s
         promised = int(now["promised"])
     except (KeyError, TypeError, ValueError):
         return _unknown_hardware(seen, "the result of the check cannot be read"), ""
-    had = _remembered(before, machine)
-    missing, unsure = hardware_parts.judge(had or {}, have, promised, virtual=virtual)
-    most = {kind: max(have[kind], (had or {}).get(kind, 0)) for kind in have}
+    had = _remembered(before, machine) or {}
+    missing, unsure = hardware_parts.judge(had, have, promised, virtual=virtual)
+    most = hardware_parts.most(had, have)
     new = f"{most['gpus']} GPUs, {most['adapters']} network adapters (machine {machine})"
     memory = new if new != before and (had or not missing) else ""
     if unsure:

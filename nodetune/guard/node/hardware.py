@@ -58,8 +58,8 @@ def remembered(kept: str, fact: Mapping[str, Any], host: HostFacts, promised: in
             _keep(kept, now)
             told = f"from now on it is {now['gpus']} GPUs and {now['adapters']} network adapters"
             return {"unread": f"{fact['absent']}: {told}"}
-        most = {kind: max(fact["value"][kind], now[kind]) for kind in hardware_parts.NAMES}
-        if most != {kind: fact["value"][kind] for kind in most}:
+        most = hardware_parts.most(fact["value"], now)
+        if not most.items() <= fact["value"].items():
             _keep(kept, {**now, **most})
         return {"value": {**fact["value"], "promised": promised}}
     except (FactUnreadError, FactAbsentError) as problem:
