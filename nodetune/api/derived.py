@@ -137,6 +137,17 @@ def pid_max(facts: FactsView) -> int:
     return max(32_768, 1024 * int(facts["cpu.count"]))
 
 
+@needs("cmdline.running", "cmdline.installed")
+def next_arguments(facts: FactsView) -> dict[str, str]:
+    """Return the kernel arguments of the next boot: this boot's, unless the boot loader on this root file system has others.
+
+    A node that boots over the network has arguments from elsewhere.
+    """
+    now: dict[str, str] = facts["cmdline.running"]
+    later: dict[str, str] = (facts.readable("cmdline.installed") or {}).get("arguments", now)
+    return later if later.get("root") == now.get("root") else now
+
+
 @needs("services.tuned", "services.tuned_profile")
 def tuned_settings(facts: FactsView) -> dict[str, dict[str, str]]:
     """Return what tuned's active profile sets at each boot: plugin → key → text; empty if tuned does not start then."""

@@ -122,7 +122,7 @@ class Remedy:
     `persisted` names the fact with the value that the next boot sets and the file that decides;
     `boot_default` is what the kernel sets without a file (None: unknown). `per_subject`: it acts on the failing
     subjects (disks, links, GPUs), not on the host as a whole. `repair`: jobs fail or get wrong results until
-    an admin has done the steps.
+    an admin has done the steps. `alike` are kernel arguments that do the same.
     """
 
     kind: str
@@ -135,6 +135,7 @@ class Remedy:
     steps: str = ""
     per_subject: bool = False
     repair: bool = False
+    alike: tuple[str, ...] = ()
 
 
 Observe = Callable[[Any], Any]

@@ -37,14 +37,15 @@ def sysfs(path: str, boot_default: Any = None) -> Remedy:
     )
 
 
-def kernel_arg(name: str) -> Remedy:
-    """Set a kernel argument for the next boot (GRUB drop-in, or grubby)."""
+def kernel_arg(name: str, *alike: str) -> Remedy:
+    """Set a kernel argument for the next boot (GRUB drop-in, or grubby). `alike`: others that do the same (`NAME=VALUE`)."""
     return Remedy(
         "kernel_arg",
         name,
         disruption="reboot",
         persisted=f"cmdline.installed.{name}",
         file="/etc/default/grub.d/zz-nodetune.cfg",
+        alike=alike,
     )
 
 

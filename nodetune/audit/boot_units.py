@@ -17,6 +17,7 @@ FAULTS = {
 }
 
 TUNED = "derived.tuned_settings"
+ARGUMENTS = ("cmdline.running", "derived.next_arguments")
 LOADED = ("sysctl", "sysfs")
 """Remedies whose files a command may load at any time, just as any user may write another value."""
 
@@ -24,12 +25,17 @@ Show = Callable[[Any], str]
 
 
 def needs(check: Check) -> tuple[str, ...]:
-    """Return the facts about what sets the value at boot: nodetune's unit and tuned."""
-    return (*_unit(check), *([TUNED] if _by_sysctl(check) else []))
+    """Return the facts about what sets the value at boot: nodetune's unit, tuned, the boot loader."""
+    return (*_unit(check), *([TUNED] if _by_sysctl(check) else []), *(ARGUMENTS if _by_argument(check) else ()))
+
+
+def _by_argument(check: Check) -> bool:
+    by_argument = check.remedy.kind == "kernel_arg" or bool(check.remedy.alike)
+    return by_argument and check.remedy.persisted is not None and check.set is not None
 
 
 def _by_sysctl(check: Check) -> bool:
-    return check.remedy.kind == "sysctl" and check.remedy.boot_default is not None
+    return check.remedy.kind == "sysctl" and (check.remedy.boot_default is not None or bool(check.remedy.alike))
 
 
 def kept_by_tuned(check: Check, view: FactsView) -> bool:
@@ -72,9 +78,25 @@ def lost_at_boot(check: Check, view: FactsView, accepts: Callable[[Any], bool], 
     if persisted is not None:
         kept = accepts(persisted["value"])
         return "" if kept else f"the next boot sets {show(persisted['value'])}: {place(persisted)}"
-    if default is None or accepts(default) or kept_by_tuned(check, view):
+    if kept_by_tuned(check, view):
         return ""
+    if default is None or accepts(default):
+        return argument_lost(check, view)
     return f"no file persists it: the next boot starts with {show(default)}"
+
+
+def argument_lost(check: Check, view: FactsView) -> str:
+    """Return which kernel argument makes the value right until the next boot; empty if the next boot has one that does."""
+    if not _by_argument(check):
+        return ""
+    right = {f"{check.remedy.target}={check.set}", *check.remedy.alike}
+    now, later = (
+        sorted(
+            right & {f"{key}={each}" for key, texts in (view.readable(name) or {}).items() for each in texts.split(",")}
+        )
+        for name in ARGUMENTS
+    )
+    return f"until the next boot: the boot loader starts that kernel without {now[0]}" if now and not later else ""
 
 
 def not_installed(check: Check, view: FactsView, value: Any) -> str:

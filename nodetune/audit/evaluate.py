@@ -198,6 +198,9 @@ class PreparedCheck:
             unread = tuple([subject for subject, (its, _, _) in verdicts.items() if its == "unknown"])
             found = self._failing(view, observed, wanted, cap, why, chosen)
             return replace(found, peers=len(of), odd=odd, usual=usual, unread=unread)
+        lost = boot_units.argument_lost(self.check, view) if status == "pass" else ""
+        if lost:
+            return self._failing(view, f"{observed} now", wanted, reason=lost)
         if status == "pass":
             return replace(self._finding("pass", observed, wanted), peers=len(of))
         found = self._finding(status, reason=observed)

@@ -15,19 +15,19 @@ from nodetune.api import Check, Empty, FactsView, manual
 
 
 def observe(facts: FactsView) -> dict[str, object]:
-    """Return what each argument isolates now, and what isolcpus will isolate after the next boot."""
-    installed = facts.readable("cmdline.installed.isolcpus") or {}
-    return {
+    """Return what each argument isolates now, and what it will isolate after the next boot."""
+    later = facts.readable("derived.next_arguments", {})
+    now = {
         "isolcpus": facts.get("cpu.isolated") or [],
         "nohz_full": facts.get("cpu.nohz_full") or [],
         "rcu_nocbs": facts.get("cmdline.running.rcu_nocbs") or [],
-        "isolcpus at the next boot": installed.get("value") or [],
     }
+    return {**now, **{f"{name} at the next boot": later.get(name, []) for name, cpus in now.items() if not cpus}}
 
 
 CHECK = Check(
     observe=observe,
-    needs=("cpu.isolated", "cpu.nohz_full", "cmdline.running.rcu_nocbs", "cmdline.installed.isolcpus"),
+    needs=("cpu.isolated", "cpu.nohz_full", "cmdline.running.rcu_nocbs", "derived.next_arguments"),
     accept=Empty("no isolated CPUs"),
     remedy=manual(
         "Remove isolcpus=, nohz_full= and rcu_nocbs= from GRUB_CMDLINE_LINUX* in /etc/default/grub and "

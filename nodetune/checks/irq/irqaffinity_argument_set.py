@@ -9,12 +9,18 @@ Sources: https://docs.kernel.org/admin-guide/kernel-parameters.html (irqaffinity
 https://docs.kernel.org/core-api/irq/irq-affinity.html
 """
 
-from nodetune.api import Check, Empty, manual
+from nodetune.api import Check, Empty, FactsView, manual
+
+
+def observe(facts: FactsView) -> dict[str, str]:
+    arguments = {"now": facts["cmdline.running"], "next boot": facts["derived.next_arguments"]}
+    return {when: each.get("irqaffinity", "") for when, each in arguments.items()}
+
 
 CHECK = Check(
-    fact="cmdline.running.irqaffinity",
+    needs=("cmdline.running", "derived.next_arguments"),
+    observe=observe,
     accept=Empty("not set"),
-    absent="pass",
     remedy=manual(
         "Remove irqaffinity= from GRUB_CMDLINE_LINUX* in /etc/default/grub and /etc/default/grub.d/, then update-grub "
         "(Debian, Ubuntu); or grubby --update-kernel=ALL --remove-args=irqaffinity (Red Hat). Reboot."

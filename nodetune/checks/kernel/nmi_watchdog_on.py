@@ -9,12 +9,14 @@ Sources: https://docs.kernel.org/admin-guide/sysctl/kernel.html#nmi-watchdog ;
 https://github.com/redhat-performance/tuned (profile network-latency)
 """
 
+from dataclasses import replace
+
 from nodetune.api import Check, Equals, sysctl
 
 CHECK = Check(
     fact="sysctl.kernel.nmi_watchdog",
     accept=Equals(0),
     set=0,
-    remedy=sysctl("kernel.nmi_watchdog"),
+    remedy=replace(sysctl("kernel.nmi_watchdog"), alike=("nmi_watchdog=0", "nowatchdog=")),
     severity="low",
 )

@@ -17,7 +17,7 @@ from nodetune.api import Absent, Check, Equals, FactsView, sysctl
 
 SETTING = "sysctl.kernel.numa_balancing"
 PERSISTED = f"persisted.{SETTING}"
-ARGUMENT = "cmdline.running.numa_balancing"
+ARGUMENTS = "derived.next_arguments"
 TUNED = "derived.tuned_settings"
 
 
@@ -26,7 +26,7 @@ def now_or_next_boot(facts: FactsView) -> Any:
     now = facts[SETTING]
     if now != 0 or not isinstance(facts.fact(PERSISTED), Absent):
         return now
-    if facts.get(ARGUMENT) == "disable" or facts.get("numa.node_count", 1) < 2:
+    if facts.readable(ARGUMENTS, {}).get("numa_balancing") == "disable" or facts.get("numa.node_count", 1) < 2:
         return now
     if "kernel.numa_balancing" in facts.readable(TUNED, {}).get("sysctl", {}):
         return now
@@ -35,7 +35,7 @@ def now_or_next_boot(facts: FactsView) -> Any:
 
 CHECK = Check(
     observe=now_or_next_boot,
-    needs=(SETTING, PERSISTED, ARGUMENT, "numa.node_count", TUNED),
+    needs=(SETTING, PERSISTED, ARGUMENTS, "numa.node_count", TUNED),
     accept=Equals(0),
     set=0,
     absent="pass",

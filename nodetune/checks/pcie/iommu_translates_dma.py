@@ -9,7 +9,7 @@ which is judged.
 Confirm manually: cat /sys/kernel/iommu_groups/*/type | sort | uniq -c
 Side effects of the fix: Drivers' devices are no longer confined to their own buffers; devices passed to virtual
 machines still are. Needs a reboot.
-Sources: https://kernel.org/doc/Documentation/ABI/testing/sysfs-kernel-iommu_groups ;
+Sources: https://docs.kernel.org/admin-guide/kernel-parameters.html (iommu, iommu.passthrough) ; https://kernel.org/doc/Documentation/ABI/testing/sysfs-kernel-iommu_groups ;
 https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#iommu-on-linux ;
 https://docs.nvidia.com/gpudirect-storage/troubleshooting-guide/index.html ;
 https://rocm.docs.amd.com/en/latest/how-to/system-optimization/mi300x.html
@@ -34,7 +34,7 @@ CHECK = Check(
     set="pt",
     absent="pass",
     applies=(BARE_METAL, GPU_ON_PCI, When("host.arch", Equals("x86_64"), "this CPU needs its IOMMU to translate")),
-    remedy=kernel_arg("iommu"),
+    remedy=kernel_arg("iommu", "iommu.passthrough=1", "iommu=off", "intel_iommu=off", "amd_iommu=off"),
     severity="high",
     cost="bandwidth",
     name="IOMMU",
