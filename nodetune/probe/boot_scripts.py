@@ -1,6 +1,7 @@
 """Settings of the site's own units and scripts at boot, after sysctl.d and tmpfiles.d: enabled services, rc.local, cloud-init.
 
-Only literal values are found: `sysctl -w NAME=VALUE` and `echo VALUE > FILE`.
+Only literal values are found: `sysctl -w NAME=VALUE` and `echo VALUE > FILE`. Of what GPUs lose at a boot the command is found
+that brings it back, also in cron's tables (@reboot) and udev's rules.
 """
 
 import os
@@ -8,7 +9,7 @@ import re
 
 from nodetune.onhost import sysctl
 
-from . import cloud_init, read
+from . import cloud_init, read, udev_rules
 
 SCRIPTS = ("/etc/rc.local", "/etc/rc.d/rc.local")
 UNITS = "/etc/systemd/system"
@@ -19,6 +20,17 @@ MENTIONS = re.compile(r"\bsysctl\b|/proc/sys/|/sys/")
 PATH = re.compile(r"(?<![\w./])/(?!proc/|sys/|dev/)[\w./@+-]+")
 END = r"(?=\s+[\w./-]+=|\s+-|\s+\d>|\s*[>\"';&|#]|\s*$)"
 LITERAL = r"[\w.:,+-][\w.:,+ \t-]*?"
+OF_GPUS = {
+    "persistence_mode": re.compile(
+        r"\bnvidia-smi\b[^;&|]*(-pm|--persistence-mode)[ =]?(1|ENABLED)\b|\bnvidia-persistenced\b"
+    ),
+    "mig_devices": re.compile(
+        r"\bnvidia-smi\s+mig\b[^;&|]*(-cgi|--create-gpu-instance)\b|\b(nvidia-)?mig-(parted|manager)\b"
+    ),
+}
+OWN_UNITS = ("nvidia-persistenced.service", "nvidia-mig-manager.service")
+"""Their facts say whether the next boot starts them, and whether they failed at this one."""
+CRON, CRON_FOLDER = ("/etc/crontab", "/var/spool/cron/root", "/var/spool/cron/crontabs/root"), "/etc/cron.d"
 RELOADS = re.compile(r"\bsysctl\s+(-\w*\s+)*(--system|-p|--load)\s*($|[;&|>\"'#])")
 
 
@@ -34,11 +46,32 @@ def files():
 
 def lines():
     """Return (file, line number, text) of each line of these, and of the scripts that they start, that may set a value."""
+    return [line for line in _all_lines() if MENTIONS.search(line[2])]
+
+
+def of_gpus(name):
+    """Return {value: command, file, line} of what sets a setting of GPUs (a name of OF_GPUS) at each boot, or None. Raise OSError."""
+    rules = [(path, number, text) for path, number, text in udev_rules.lines() if "nvidia" in text]
+    for path, number, text in _all_lines() + _cron() + rules:
+        command = OF_GPUS[name].search(text)
+        if command and os.path.basename(path) not in OWN_UNITS:
+            return {"value": command.group(), "file": path, "line": number}
+    return None
+
+
+def _cron():
+    """Return the lines that cron runs at each boot. Raise OSError: only root may read root's table."""
+    paths = CRON + tuple(os.path.join(CRON_FOLDER, name) for name in read.names_or_empty(CRON_FOLDER))
+    found = [(path, number, text) for path in paths for number, text in read.numbered_lines(path)]
+    return [line for line in found if line[2].startswith("@reboot")]
+
+
+def _all_lines():
     found = cloud_init.commands()
     for path in files():
         if not os.path.basename(path).startswith(OURS):
             found += _lines_of(path)
-    return [line for line in found if MENTIONS.search(line[2])]
+    return found
 
 
 def _lines_of(path):

@@ -3,7 +3,8 @@
 `persisted.sysctl.NAME` by systemd-sysctl's order and, if tuned reads the files after it, tuned's;
 `persisted.tmpfiles.PATH` by systemd-tmpfiles': {"value", "file", "line"} of the line that wins; absent if no file
 sets it; with "at_boot" if that file is older than the boot, which has read it then. What units and scripts of the site
-set at boot wins over both. `persisted.sysctl_conf` is what /etc/sysctl.conf sets, by name: `sysctl --system` reads it last.
+set at boot wins over both. `persisted.gpu.SETTING` is the command of a unit, a script, cron or udev that sets a setting of GPUs
+at each boot. `persisted.sysctl_conf` is what /etc/sysctl.conf sets, by name: `sysctl --system` reads it last.
 """
 
 import fnmatch
@@ -31,11 +32,20 @@ def collect(names, step):
         yield "sysctl." + name, read.value(late) if late else _dated(sysctl_winner(name, lines, last), booted)
     if "sysctl_conf" in names:
         yield "sysctl_conf", read.tried(lambda: read.value(_sysctl_conf()))
+    for name in names:
+        if name.startswith("gpu."):
+            step(name)
+            yield name, read.tried(_of_gpus, name.partition(".")[2])
     step("tmpfiles.d")
     lines = _lines("tmpfiles.d") if paths else []
     for path in paths:
         late = boot_scripts.sets_file(path, scripts)
         yield "tmpfiles." + path, read.value(late) if late else _dated(tmpfiles_winner(path, lines), booted)
+
+
+def _of_gpus(setting):
+    found = boot_scripts.of_gpus(setting)
+    return read.value(found) if found else read.absent("no unit, script, cron table or udev rule sets it at boot")
 
 
 def _dated(fact, booted):

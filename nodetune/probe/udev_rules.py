@@ -13,12 +13,17 @@ PASSING = ("ACTION", "SUBSYSTEM")
 def rules(attribute):
     """Return (file, line, {(key, operator): text}) of the rules that set ATTR{queue/ATTRIBUTE}, in udev's order."""
     found, key = [], ("ATTR{queue/" + attribute + "}", "=")
-    for path in read.first_that_wins(read.config_folders("udev/rules.d"), ".rules"):
-        for number, line in _lines(read.text_or(path)):
-            parts = {(name, "=" if sign == ":=" else sign): text for name, sign, text in PART.findall(line)}
-            if key in parts:
-                found.append((path, number, parts))
+    for path, number, line in lines():
+        parts = {(name, "=" if sign == ":=" else sign): text for name, sign, text in PART.findall(line)}
+        if key in parts:
+            found.append((path, number, parts))
     return found
+
+
+def lines():
+    """Return (file, line number, text) of all rules, in udev's order."""
+    paths = read.first_that_wins(read.config_folders("udev/rules.d"), ".rules")
+    return [(path, number, line) for path in paths for number, line in _lines(read.text_or(path))]
 
 
 def _lines(content):

@@ -7,9 +7,9 @@ from typing import Any
 
 from nodetune.api import FactsView, FactUnreadError
 from nodetune.api.predicates import NEXT_BOOT
+from nodetune.checks.shared.kept_at_boot import KEPT_IN
 from nodetune.foundation import text
 
-KEPT_IN = "file./etc/nodetune/gpu.conf"
 NEEDS = ("gpu.names", KEPT_IN)
 LOCK_NEEDS = (KEPT_IN, "gpu.locks", "gpu.uuid")
 NONE = "none"

@@ -17,13 +17,15 @@ def observe(facts: FactsView) -> str:
     unit = facts["services.nvidia-persistenced"]
     if unit["active"] != "active":
         raise FactAbsentError("nvidia-persistenced is not running")
+    if facts.get("persisted.gpu.persistence_mode"):
+        raise FactAbsentError("something else turns persistence mode on at each boot")
     if "disabled" in facts.readable("gpu.persistence_mode", {}).values():
         raise FactAbsentError("persistence mode is off already, which gpu-persistence-mode-off reports")
     return "off" if "--no-persistence-mode" in (unit["cmdline"] or unit["exec"]).split() else "on"
 
 
 CHECK = Check(
-    needs=("services.nvidia-persistenced", "gpu.persistence_mode"),
+    needs=("services.nvidia-persistenced", "gpu.persistence_mode", "persisted.gpu.persistence_mode"),
     observe=observe,
     accept=Equals("on"),
     applies=(GPU_ON_PCI, NOT_CONTAINER),

@@ -122,3 +122,57 @@ def test_a_script_of_each_boot_decides_if_it_can_run(tree, collect, mode, value)
     root = tree({**ON, script: "#!/bin/sh\nsysctl -w vm.swappiness=60\n", **OURS})
     (root / script[1:]).chmod(mode)
     assert collect("persisted", ["sysctl." + NAME])["persisted.sysctl." + NAME]["value"]["value"] == value
+
+
+@pytest.mark.parametrize(
+    ("setting", "files", "found"),
+    [
+        (
+            "persistence_mode",
+            {"/etc/rc.local": "#!/bin/sh\nnvidia-smi -i 0 -pm 1\n"},
+            ("nvidia-smi -i 0 -pm 1", "/etc/rc.local", 2),
+        ),
+        (
+            "persistence_mode",
+            {"/etc/crontab": "@reboot root /usr/bin/nvidia-smi -pm ENABLED\n"},
+            ("nvidia-smi -pm ENABLED", "/etc/crontab", 1),
+        ),
+        ("persistence_mode", {"/etc/cron.d/gpu": "0 3 * * * root nvidia-smi -pm 1\n"}, None),
+        ("persistence_mode", {"/etc/rc.local": "#!/bin/sh\nnvidia-smi -pm 0\n# nvidia-smi -pm 1\n"}, None),
+        (
+            "persistence_mode",
+            {WANTS + "nvidia-persistenced.service": "[Service]\nExecStart=/usr/bin/nvidia-persistenced\n"},
+            None,
+        ),
+        (
+            "persistence_mode",
+            {
+                "/lib/udev/rules.d/71-nvidia.rules": 'DEVPATH=="/bus/pci/drivers/nvidia", RUN+="/usr/bin/nvidia-smi -pm 1"\n'
+            },
+            ("nvidia-smi -pm 1", "/lib/udev/rules.d/71-nvidia.rules", 1),
+        ),
+        (
+            "mig_devices",
+            {
+                WANTS + "mig.service": "[Service]\nExecStart=/opt/mig.sh\n",
+                "/opt/mig.sh": "#!/bin/sh\nnvidia-smi mig -i 0 -cgi 19,19 -C\n",
+            },
+            ("nvidia-smi mig -i 0 -cgi", "/opt/mig.sh", 2),
+        ),
+        ("mig_devices", {"/etc/rc.local": "#!/bin/sh\nnvidia-smi mig -lgi\n"}, None),
+    ],
+)
+def test_a_command_that_sets_gpus_at_each_boot_is_named(tree, collect, setting, files, found):
+    tree(files)
+    fact = collect("persisted", ["gpu." + setting])["persisted.gpu." + setting]
+    assert fact.get("value") == (dict(zip(("value", "file", "line"), found, strict=True)) if found else None)
+
+
+def test_a_table_of_cron_that_cannot_be_read_leaves_it_unknown(tree, collect, monkeypatch):
+    tree({"/etc/crontab": "@reboot root true\n"})
+
+    def refuse(_path):
+        raise PermissionError(13, "Permission denied", "/etc/crontab")
+
+    monkeypatch.setattr("nodetune.probe.read.numbered_lines", refuse)
+    assert "unread" in collect("persisted", ["gpu.mig_devices"])["persisted.gpu.mig_devices"]
