@@ -1,4 +1,4 @@
-"""The limits of each program on a GPU: its CPUs, locked memory, /dev/shm. Containers are seen from outside."""
+"""The limits of each program on a GPU: its CPUs, NUMA nodes, locked memory, /dev/shm. Containers are seen from outside."""
 
 import os
 import re
@@ -8,6 +8,10 @@ from . import read
 MAX_PROCESSES = 64
 IPC_LOCK = 14
 """CAP_IPC_LOCK of linux/capability.h: its owner may lock any memory."""
+
+FIRST_LINE = 64
+"""Bytes of numa_maps: so short a read has the kernel walk the pages of the first mapping alone, which are those of the program."""
+POLICY = re.compile(r"[0-9a-f]+ (default|local|[a-z]+(?: interleave| \(many\))?(?:=[\w|]+)?:[\d,-]+)")
 
 
 def settings(users):
@@ -30,10 +34,22 @@ def _of(pid, gpus):
         "name": status.get("Name", ""),
         "gpus": gpus,
         "cpus": status["Cpus_allowed_list"],
+        "mems": status.get("Mems_allowed_list"),
+        "policy": _policy(folder),
         "memlock": locked.group(1) if locked else None,
         "may_lock": bool(int(status.get("CapEff", "0"), 16) >> IPC_LOCK & 1),
         "shm_bytes": _shm(folder),
     }
+
+
+def _policy(folder):
+    """Return the memory policy of the program as the kernel writes it (`bind:1`); None if it is not to be seen."""
+    try:
+        with open(read.ROOT + folder + "numa_maps", "rb", buffering=0) as maps:
+            found = POLICY.match(maps.read(FIRST_LINE).decode("ascii", "replace"))
+    except OSError:
+        return None
+    return found.group(1) if found else None
 
 
 def _shm(folder):

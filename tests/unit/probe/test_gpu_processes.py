@@ -2,9 +2,11 @@
 
 import os
 
+import pytest
+
 from nodetune.probe import gpu_processes
 
-STATUS = "Name:\tpython\nCapEff:\t{caps}\nCpus_allowed_list:\t0-3,8\n"
+STATUS = "Name:\tpython\nCapEff:\t{caps}\nCpus_allowed_list:\t0-3,8\nMems_allowed_list:\t0-1\n"
 LIMITS = "Limit  Soft Limit  Hard Limit  Units\nMax locked memory  {soft}  unlimited  bytes\n"
 
 
@@ -20,6 +22,8 @@ def test_a_program_is_told_once_with_its_gpus_and_limits(tree):
                 "name": "python",
                 "gpus": ["GPU0", "GPU1"],
                 "cpus": "0-3,8",
+                "mems": "0-1",
+                "policy": None,
                 "memlock": "8388608",
                 "may_lock": False,
                 "shm_bytes": None,
@@ -44,3 +48,30 @@ def test_dev_shm_is_that_of_the_programs_own_root(tree):
 def test_without_programs_there_is_nothing_to_tell(tree):
     tree({"/proc/": None})
     assert gpu_processes.settings({"GPU0": {"value": []}, "GPU1": {"unread": "NVML: GPU is lost"}}) == {"value": {}}
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "default",
+        "local",
+        "bind:1",
+        "bind=static|relative:0-1,3",
+        "prefer:0",
+        "prefer (many):0-1",
+        "interleave:0-1",
+        "weighted interleave:0-1",
+    ],
+)
+def test_the_memory_policy_is_that_of_the_first_mapping(tree, policy):
+    maps = (
+        f"5587c1153000 {policy} file=/usr/bin/python3.12 mapped=3 N0=3 kernelpagesize_kB=4\n5587c1156000 bind:7 heap\n"
+    )
+    tree({"/proc/7/status": STATUS.format(caps="0"), "/proc/7/numa_maps": maps})
+    assert gpu_processes.settings(users(GPU0=[7]))["value"]["7"]["policy"] == policy
+
+
+def test_this_kernel_says_the_policy_of_a_process_in_so_few_bytes():
+    if not os.path.exists("/proc/self/numa_maps"):
+        pytest.skip("this kernel has no NUMA")
+    assert gpu_processes.settings(users(GPU0=[os.getpid()]))["value"][str(os.getpid())]["policy"] is not None
