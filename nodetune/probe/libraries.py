@@ -43,6 +43,7 @@ def _toolkits():
     found = {}
     for folder in sorted(folders)[:MAX_TOOLKITS]:
         version = re.search(r'"cuda"\s*:\s*\{[^{}]*"version"\s*:\s*"([0-9.]+)"', read.text_or(folder + "/version.json"))
+        version = version or re.match(r"CUDA Version ([0-9.]+)", read.text_or(folder + "/version.txt"))  # up to 11.0
         if version:
             compat = any(name.startswith("libcuda.so") for name in read.names_in(folder + "/compat"))
             found[folder] = {"version": version.group(1), "compat": compat}

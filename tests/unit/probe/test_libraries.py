@@ -65,4 +65,5 @@ def test_cuda_toolkits_are_named_once_with_their_version(tree, collect):
     assert collect("libraries", ["cuda_toolkits"])["libraries.cuda_toolkits"]["value"] == {
         "/usr/local/cuda-13.0": {"version": "13.0.20250826", "compat": True},
         "/usr/local/cuda-12.4": {"version": "12.4.1", "compat": False},
+        "/usr/local/cuda-9.0": {"version": "9.0.176", "compat": False},
     }
