@@ -131,6 +131,13 @@ def min_free_kbytes_ceiling(facts: FactsView) -> int:
     return total // 20
 
 
+@needs("memory.total_kb")
+def dirty_bytes(facts: FactsView) -> int:
+    """Return a limit of unwritten data that no storage of a host needs to be larger: 8 GiB, or an eighth of less memory (bytes)."""
+    total: int = facts["memory.total_kb"]
+    return min(8 << 30, total * 128)
+
+
 @needs("cpu.count")
 def pid_max(facts: FactsView) -> int:
     """Return the smallest pid_max for this many CPUs: 1024 per CPU, and at least the kernel's 32768."""

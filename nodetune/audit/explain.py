@@ -23,6 +23,7 @@ OPTIONAL = ("Healthy exception", "Does not gate")
 
 FORMULAS = {
     "cpu.count": "the number of CPUs",
+    "derived.dirty_bytes": "1/8 of RAM, 8 GiB or less",
     "derived.min_free_kbytes": "1/2048 of RAM, 132 MiB to 1 GiB",
     "derived.min_free_kbytes_ceiling": "5 % of RAM",
     "derived.pid_max": "1024 for each CPU, 32768 or more",

@@ -28,12 +28,19 @@ def limits(facts: FactsView, kind: str, default_ratio: int) -> int | dict[str, i
     Raise FactAbsentError where the active profile of tuned sets it, as most of its profiles do: that is a decision.
     """
     _leave_to_tuned(facts, kind)
-    percent = int(facts["memory.total_kb"]) * 1024 // 100
-    now = int(facts[f"sysctl.vm.{kind}_bytes"]) or int(facts[f"sysctl.vm.{kind}_ratio"]) * percent
+    percent = _percent(facts)
     size, ratio = (facts.get(f"persisted.sysctl.vm.{kind}_{unit}") for unit in ("bytes", "ratio"))
     by_size = size and size["value"] and (ratio is None or _order(size) > _order(ratio))
     later = size["value"] if by_size else int(ratio["value"] if ratio else default_ratio) * percent
-    return int(now) if now == later else {"now": now, "next boot": later}
+    return now(facts, kind) if now(facts, kind) == later else {"now": now(facts, kind), "next boot": int(later)}
+
+
+def now(facts: FactsView, kind: str) -> int:
+    return int(facts[f"sysctl.vm.{kind}_bytes"]) or int(facts[f"sysctl.vm.{kind}_ratio"]) * _percent(facts)
+
+
+def _percent(facts: FactsView) -> int:
+    return int(facts["memory.total_kb"]) * 1024 // 100
 
 
 def _leave_to_tuned(facts: FactsView, kind: str) -> None:

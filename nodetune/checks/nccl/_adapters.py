@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nodetune.checks.nccl._prefixes import is_name, missing
@@ -28,6 +28,18 @@ def selected(settings: Sequence[Setting], ports: Ports) -> Ports:
     """Return the ports that NCCL_IB_HCA selects in a login session, all if it is not set."""
     setting = effective(settings, "NCCL_IB_HCA")
     return _chosen(NcclSelection(setting["value"]), ports) if setting else ports
+
+
+def left_out(settings: Sequence[Setting], candidates: Ports, missed: Callable[[Ports, Ports], str]) -> Problems:
+    """Return what `missed` says of (the ports that a line of NCCL_IB_HCA takes, those that it leaves out), for each such line."""
+
+    def judge(setting: Setting, about: About) -> str:
+        if about.get("type") != "hcas":
+            return ""
+        taken = _chosen(NcclSelection(setting["value"]), candidates)
+        return missed(taken, {name: port for name, port in candidates.items() if name not in taken}) if taken else ""
+
+    return problems(settings, judge)
 
 
 def _ucx_fault(value: str, ports: Ports) -> str:

@@ -32,12 +32,12 @@ def nearest(facts: FactsView) -> dict[str, str]:
     slots = {bdf.rpartition(".")[0] for bdf in addresses}
     if not one_node and len(slots) < len({gpu.get("numa_node") for gpu in gpus.values()}):
         raise FactAbsentError("fewer RDMA cards than NUMA nodes with GPUs")
-    near = _parts(facts.readable("numa.distances", {}))
+    near = parts(facts.readable("numa.distances", {}))
     ports, nodes = {_root_port(card) for card in cards}, {card.get("numa_node", -1) for card in cards}
     return {bdf: _location(gpu, ports, nodes, one_node, near) for bdf, gpu in gpus.items()}
 
 
-def _parts(distances: Mapping[str, list[int]]) -> dict[int, set[int]]:
+def parts(distances: Mapping[str, list[int]]) -> dict[int, set[int]]:
     """Return the nodes of the same processor, for each node."""
     nodes = sorted(map(int, distances))
     return {
