@@ -140,10 +140,20 @@ import pynvml as nvml
 nvml.nvmlInit()
 nvml.nvmlDeviceSetGpuLockedClocks(nvml.nvmlDeviceGetHandleByIndex(2), 345, 1200)
 """
+BY_HAND = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import pynvml as nvml
+nvml.nvmlInit()
+for number in range(8):
+    nvml.nvmlDeviceSetPersistenceMode(nvml.nvmlDeviceGetHandleByIndex(number), 1)
+"""
 PROCESSES = "/run/nodetune-nvml/gpu2/processes"
 LINK = f"$(basename $(dirname $(grep -l {QUEUES} /sys/class/net/*/address)))"
 VECTORS = "/sys/class/net/ens10/device/msi_irqs/*"
 AFTER_THE_BOOT = {
+    "dirty-limit-low": "sysctl -q vm.dirty_bytes=4194304",
+    "gpu-persistence-until-boot": f"systemctl -q disable --now nvidia-persistenced; python3 -B -c '{BY_HAND}' {THERE}",
     "gpu-sm-clock-held-down": f"python3 -B -c '{LOCK}' {THERE} && mkdir -p {PROCESSES} && echo 1073741824 > {PROCESSES}/1",
     "nic-irqs-remote": f"for i in {VECTORS}; do echo 0-3 > /proc/irq/${{i##*/}}/smp_affinity_list; done",
     "nic-queues-too-few": f"ethtool -l {LINK} | grep Combined; ethtool -L {LINK} combined 1 2>&1",
@@ -161,9 +171,11 @@ SERVER = (
     "deep-idle-allowed",
     "dirty-background-limit-high",
     "dirty-limit-high",
+    "dirty-limit-low",
     "docker-shm-small",
     "driver-updated-unattended",
     "fabricmanager-not-running",
+    "gpu-persistence-until-boot",
     "gpu-power-limit-unwanted",
     "ib-umad-not-loaded",
     "iommu-translates-dma",
@@ -208,6 +220,7 @@ WITNESSES = {
     "deep-idle-allowed": ("cat /sys/devices/system/cpu/cpu*/cpuidle/state2/disable | sort -u", "1"),
     "dirty-background-limit-high": ("sysctl -n vm.dirty_background_bytes", str(2 << 30)),
     "dirty-limit-high": ("sysctl -n vm.dirty_bytes", str(8 << 30)),
+    "dirty-limit-low": ("sysctl -n vm.dirty_bytes", str(8 << 30)),
     "docker-shm-small": (
         "python3 -c \"import json; print(json.load(open('/etc/docker/daemon.json')))\"",
         "{'bridge': 'none', 'default-shm-size': '16g'}",
@@ -218,6 +231,10 @@ WITNESSES = {
     ),
     "fabricmanager-not-running": (
         "systemctl is-active nvidia-fabricmanager; systemctl is-enabled nvidia-fabricmanager",
+        "active\nenabled",
+    ),
+    "gpu-persistence-until-boot": (
+        "systemctl is-active nvidia-persistenced; systemctl is-enabled nvidia-persistenced",
         "active\nenabled",
     ),
     "gpu-power-limit-unwanted": (GPUS.format("nvmlDeviceGetPowerManagementLimit"), "600000"),

@@ -17,12 +17,14 @@ DAEMON, MODE = "nvidia-persistenced", "persistence_mode"
 
 
 def observe(facts: FactsView) -> str:
-    """Leave a daemon that runs, also outside its unit, to persistenced-not-running and persistenced-leaves-mode-off."""
-    if (facts.get(f"services.{DAEMON}") or {}).get("active") == "active" or facts["services.processes"].get(DAEMON):
-        raise FactAbsentError(f"{DAEMON} runs")
+    """Leave a daemon that runs and is not kept, also outside its unit, to persistenced-not-running."""
     if set(facts["gpu.persistence_mode"].values()) != {"enabled"}:
         raise FactAbsentError("persistence mode is off, which gpu-persistence-mode-off reports")
-    return "on" if kept_at_boot.kept_by(facts, MODE, DAEMON) else "on until the next boot"
+    if kept_at_boot.kept_by(facts, MODE, DAEMON):
+        return "on"
+    if (facts.get(f"services.{DAEMON}") or {}).get("active") == "active" or facts["services.processes"].get(DAEMON):
+        raise FactAbsentError(f"{DAEMON} runs")
+    return "on until the next boot"
 
 
 CHECK = Check(

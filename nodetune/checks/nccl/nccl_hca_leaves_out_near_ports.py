@@ -83,5 +83,6 @@ CHECK = Check(
         "line NCCL uses every active port. If a port is for storage, waive the finding."
     ),
     severity="medium",
+    part_of="nccl-hca-selection-wrong",
     cost="bandwidth",
 )
