@@ -50,7 +50,7 @@ CHECK = Check(
     accept=Empty("a toolkit that compiles for it"),
     applies=(GPU,),
     remedy=manual(
-        "Install a toolkit that has the architecture beside the others, from NVIDIA's CUDA repository; or remove these."
+        "Install a toolkit that has the architecture, along with the others, from NVIDIA's CUDA repository; or remove these."
     ),
     severity="low",
 )

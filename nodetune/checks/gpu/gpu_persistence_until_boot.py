@@ -1,6 +1,6 @@
 """Persistence mode is on only until the next boot.
 
-Why it matters: The driver forgets the mode at each boot. Here somebody turned it on with nvidia-smi, while nvidia-persistenced
+Why it matters: The driver forgets the mode at each boot. Here a user turned it on with nvidia-smi, while nvidia-persistenced
 is disabled, has failed or is not installed, and no unit, script, cron table or udev rule turns it on again. After the boot,
 each job waits for the GPUs to initialise, and power limits and clocks are lost with the last client.
 Confirm manually: systemctl status nvidia-persistenced; grep -rs 'nvidia-smi.*-pm' /etc/systemd/system /etc/rc.local /etc/cron.d

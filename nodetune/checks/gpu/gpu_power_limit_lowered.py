@@ -10,7 +10,8 @@ Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
 from nodetune.api import GPU, Absent, AtLeast, Check, Each, Fact, FactsView, Ref, manual
-from nodetune.checks.gpu._declared import KEPT_IN, limited_by_us
+from nodetune.checks.gpu._declared import limited_by_us
+from nodetune.checks.shared.kept_at_boot import KEPT_IN
 
 LIMIT = "gpu.power_management_limit"
 

@@ -30,7 +30,7 @@ def limits(facts: FactsView, kind: str, default_ratio: int) -> int | dict[str, i
     _leave_to_tuned(facts, kind)
     percent = _percent(facts)
     size, ratio = (facts.get(f"persisted.sysctl.vm.{kind}_{unit}") for unit in ("bytes", "ratio"))
-    clears = ratio and ratio["value"]  # a ratio of 0 is what the kernel has beside bytes: writing it changes nothing
+    clears = ratio and ratio["value"]  # with bytes set, the kernel has a ratio of 0: writing that changes nothing
     by_size = size and size["value"] and (not clears or _order(size) > _order(ratio))
     later = size["value"] if by_size else int(ratio["value"] if ratio else default_ratio) * percent
     return now(facts, kind) if now(facts, kind) == later else {"now": now(facts, kind), "next boot": int(later)}

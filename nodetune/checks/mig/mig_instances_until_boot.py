@@ -1,6 +1,6 @@
 """MIG instances exist that nothing makes at the next boot.
 
-Why it matters: MIG instances end with a reset and with each boot. Made by hand, they are gone after the next one: programs find
+Why it matters: MIG instances end with a reset and with each boot. Made manually, they are gone after the next one: programs find
 no GPU, and the scheduler still offers the instances. A kubelet's node is left to the MIG manager of its cluster.
 Confirm manually: nvidia-smi -L; systemctl status nvidia-mig-manager
 Side effects of the fix: None until the boot.

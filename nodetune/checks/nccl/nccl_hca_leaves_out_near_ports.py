@@ -3,7 +3,7 @@
 Why it matters: NCCL uses the port under a GPU's own PCIe switch. Where it is left out, the GPU's traffic goes through the port of
 another GPU, and both share its rate. Reported: active ports of the rate and link layer of the named ones, under switches that
 have more GPUs than named ports. Not ports of the default route, nor those on the network of an NFS or Lustre server.
-Healthy exception: A second adapter under a switch, for storage, is no loss: each GPU there has a named port.
+Healthy exception: A second adapter under a switch, for storage, costs nothing: each GPU there has a named port.
 Confirm manually: nvidia-smi topo -m; rdma link; grep -r NCCL_IB_HCA /etc/nccl.conf /etc/environment /etc/profile.d
 Side effects of the fix: New jobs use more adapters. Run a bandwidth test between two nodes.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-ib-hca ;

@@ -43,7 +43,7 @@ CHECK = Check(
     accept=Empty("memory next to the GPU"),
     applies=(GPU, SEVERAL_NUMA_NODES),
     remedy=manual(
-        "numactl --membind with the node of the rank's GPU (nvidia-smi topo -m), or --localalloc beside pinned CPUs. Slurm: srun "
+        "numactl --membind with the node of the rank's GPU (nvidia-smi topo -m), or --localalloc with pinned CPUs. Slurm: srun "
         "--mem-bind=local. Docker: docker run --cpuset-mems. Kubernetes: memoryManagerPolicy Static with topologyManagerPolicy."
     ),
     severity="low",

@@ -3,7 +3,8 @@
 Why it matters: Each copy between host and GPU, and each launch of a kernel, then crosses the link between the processors, always
 or whenever the kernel moves the program there. Nobody pinned it, or a launcher pinned ranks in another order than that of the
 GPUs, or Slurm or a container gave it a set of CPUs without regard to them. By PyTorch's documentation, binding mostly gains 1 to
-10 %, so this is a hint. Not reported: GPUs in MIG mode of which a CPU is near, programs that only watch GPUs.
+10 %, so this is a hint. Not reported: programs
+that only watch GPUs, and those on a GPU in MIG mode that have a near CPU.
 Healthy exception: On one NUMA node, or where the firmware does not say where a GPU is, nothing is far. Neither are other nodes of
 the same processor.
 Confirm manually: nvidia-smi topo -m; grep Cpus_allowed_list /proc/PID/status

@@ -12,6 +12,7 @@ https://enterprise-support.nvidia.com/s/article/understanding-pcie-configuration
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from nodetune import data
@@ -24,7 +25,7 @@ def observe(facts: FactsView) -> dict[str, str | Unread]:
     devices = facts["pci.devices"]
     judged = [bdf for bdf, each in devices.items() if _matters(bdf, each, facts["pci.gpus"])]
     every = facts.fact("pci.config")
-    known = every.of if isinstance(every, Each) else dict.fromkeys(devices, every)
+    known: Mapping[str, Any] = every.of if isinstance(every, Each) else dict.fromkeys(devices, every)
     return {bdf: _state([bdf, *devices[bdf]["parents"]], known) for bdf in judged}
 
 
@@ -37,16 +38,16 @@ def _matters(bdf: str, device: dict[str, Any], gpus: list[str]) -> bool:
     return device["class"][:2] == "02" and fast
 
 
-def _state(path: list[str], known: dict[str, Any]) -> str | Unread:
-    settings = [getattr(known.get(each), "value", {}) for each in path]
-    able = [each.get("max_payload_able") for each in settings]
-    now = settings[0].get("max_payload")
-    if now is not None and now >= LEAST:
+def _state(path: list[str], known: Mapping[str, Any]) -> str | Unread:
+    settings = {each: getattr(known.get(each), "value", {}) for each in path}
+    now = settings[path[0]].get("max_payload", 0)
+    if now >= LEAST:
         return ""
-    if now is None or None in able:
-        missing = path[able.index(None)] if None in able else path[0]
-        return Unread(getattr(known.get(missing), "reason", f"MaxPayload of {missing} is unknown"))
-    return f"{now} of {min(able)} bytes" if min(able) >= LEAST else ""
+    unread = [each for each, its in settings.items() if "max_payload_able" not in its]
+    if unread:
+        return Unread(getattr(known.get(unread[0]), "reason", f"MaxPayload of {unread[0]} is unknown"))
+    able = min(its["max_payload_able"] for its in settings.values())
+    return f"{now} of {able} bytes" if able >= LEAST else ""
 
 
 CHECK = Check(

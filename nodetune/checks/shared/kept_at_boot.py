@@ -1,4 +1,4 @@
-"""What brings a setting of GPUs back at each boot, which the driver forgets."""
+"""Find what brings a setting of GPUs back at each boot, which the driver forgets."""
 
 from __future__ import annotations
 
