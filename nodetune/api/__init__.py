@@ -35,6 +35,7 @@ BARE_METAL = When("host.virtual", Equals(wanted=False), "a virtual machine: its 
 VIRTUAL = When("host.virtual", Equals(wanted=True), "not a virtual machine")
 NOT_CONTAINER = When("host.container", Equals(wanted=False), "inside a container")
 SEVERAL_NUMA_NODES = When("numa.node_count", AtLeast(2), "only one NUMA node")
+SYSTEMD = When("services.manager", Equals("systemd"), "no systemd on this host")
 GPU = When("gpu.count", AtLeast(1), "NVML reports no NVIDIA GPU")
 GPU_ON_PCI = When("pci.gpus", Not(Empty()), "no NVIDIA GPU on the PCI bus")
 RDMA = When("rdma.ports", Not(Empty()), "no RDMA device")

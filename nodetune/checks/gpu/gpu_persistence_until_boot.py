@@ -9,8 +9,7 @@ Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceCommands.html 
 https://docs.nvidia.com/deploy/driver-persistence/persistence-daemon.html
 """
 
-from nodetune.api import GPU_ON_PCI, NOT_CONTAINER, Check, Equals, FactAbsentError, FactsView, gpu
-from nodetune.checks.services._units import SYSTEMD
+from nodetune.api import GPU_ON_PCI, NOT_CONTAINER, SYSTEMD, Check, Equals, FactAbsentError, FactsView, gpu
 from nodetune.checks.shared import kept_at_boot
 
 DAEMON, MODE = "nvidia-persistenced", "persistence_mode"

@@ -8,8 +8,18 @@ Sources: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started
 https://github.com/NVIDIA/mig-parted/tree/main/deployments/systemd
 """
 
-from nodetune.api import GPU_ON_PCI, NOT_CONTAINER, Check, Empty, Equals, FactAbsentError, FactsView, When, manual
-from nodetune.checks.services._units import SYSTEMD
+from nodetune.api import (
+    GPU_ON_PCI,
+    NOT_CONTAINER,
+    SYSTEMD,
+    Check,
+    Empty,
+    Equals,
+    FactAbsentError,
+    FactsView,
+    When,
+    manual,
+)
 from nodetune.checks.shared import kept_at_boot
 
 UNIT, LAYOUT = "nvidia-mig-manager", "mig_devices"

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nodetune.api import Equals, FactAbsentError, FactsView, When
+from nodetune.api import FactAbsentError, FactsView
 
-SYSTEMD = When("services.manager", Equals("systemd"), "no systemd on this host")
 TIME_SERVICES = ("chrony", "chronyd", "ntp", "ntpd", "ntpsec", "openntpd", "systemd-timesyncd")
 NVSWITCH_NEEDS = ("pci.devices", "gpu.names", "host.virtual")
 

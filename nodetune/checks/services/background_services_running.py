@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, service
-from nodetune.checks.services._units import SYSTEMD
+from nodetune.api import GPU_ON_PCI, SYSTEMD, Check, Empty, FactsView, service
 
 NEEDLESS = {
     "ModemManager": "probes serial ports for modems",

@@ -11,8 +11,8 @@ Sources: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/inde
 https://github.com/NVIDIA/NVSentinel/issues/883
 """
 
-from nodetune.api import NOT_CONTAINER, Check, Equals, FactsView, service
-from nodetune.checks.services._units import NVSWITCH_NEEDS, SYSTEMD, require_nvswitch, state
+from nodetune.api import NOT_CONTAINER, SYSTEMD, Check, Equals, FactsView, service
+from nodetune.checks.services._units import NVSWITCH_NEEDS, require_nvswitch, state
 
 
 def observe(facts: FactsView) -> str:

@@ -8,8 +8,8 @@ Sources: https://www.freedesktop.org/software/systemd/man/latest/org.freedesktop
 https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html
 """
 
-from nodetune.api import NOT_CONTAINER, Check, Empty, FactsView, manual
-from nodetune.checks.services._units import NVSWITCH_NEEDS, SYSTEMD, require_nvswitch
+from nodetune.api import NOT_CONTAINER, SYSTEMD, Check, Empty, FactsView, manual
+from nodetune.checks.services._units import NVSWITCH_NEEDS, require_nvswitch
 from nodetune.checks.shared.kernel_events import UPTIME, ago
 
 MIN_RESTARTS = 3

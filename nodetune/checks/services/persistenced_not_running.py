@@ -9,8 +9,8 @@ node that goes away with persistence.
 Sources: https://docs.nvidia.com/deploy/driver-persistence/persistence-daemon.html
 """
 
-from nodetune.api import GPU_ON_PCI, NOT_CONTAINER, Check, Equals, FactAbsentError, FactsView, service
-from nodetune.checks.services._units import SYSTEMD, state
+from nodetune.api import GPU_ON_PCI, NOT_CONTAINER, SYSTEMD, Check, Equals, FactAbsentError, FactsView, service
+from nodetune.checks.services._units import state
 
 
 def observe(facts: FactsView) -> str:
