@@ -13,9 +13,10 @@ from nodetune.checks.shared.rdma_ports import for_gpus
 
 def observe(facts: FactsView) -> dict[str, str]:
     """Judge EFA and the ports for GPU traffic: management cards may do without."""
-    efa = {name for name, device in facts["rdma.devices"].items() if device["driver"] == "efa"}
+    devices = facts["rdma.devices"]
+    efa = {name for name, device in devices.items() if device["driver"] == "efa"}
     wanted = efa | {port.rpartition("/")[0] for port in for_gpus(facts["rdma.ports"])}
-    return {name: "" if name in facts["rdma.device_files"] else "no file" for name in sorted(wanted)}
+    return {name: "" if name in facts["rdma.device_files"] else "no file" for name in sorted(wanted & devices.keys())}
 
 
 CHECK = Check(
