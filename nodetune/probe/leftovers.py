@@ -1,4 +1,4 @@
-"""What programs and kernels that ended have left behind: `leftovers.*`."""
+"""The remains of programs and kernels that ended: `leftovers.*`."""
 
 import os
 import re
@@ -43,7 +43,7 @@ def _processes():
 
 
 def _shm(users):
-    """Return {user: {"files", "bytes"}} of files of people who have no process any more. Root's and services' are not told."""
+    """Return {user: {"files", "bytes"}} of files of people who have no process any more. Files of root and of services do not count."""
     found = {}
     for _, status in _files(SHM):
         if status.st_uid >= processes.FIRST_USER and status.st_uid not in users:
@@ -54,7 +54,7 @@ def _shm(users):
 
 
 def _panics():
-    """Return the recorded panics, newest last: {"file", "age_s", "text"}. A panic that somebody asked for is none."""
+    """Return the recorded panics, newest last: {"file", "age_s", "text"}, without those that a user asked for."""
     now, found = time.time(), []
     for path, status in [each for folder in CRASHES for each in _files(folder)]:
         panic = PANIC.search(read.text_or(path)) if os.path.basename(path).startswith("dmesg") else None

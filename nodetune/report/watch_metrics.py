@@ -14,8 +14,8 @@ HELP = {
     "gpu_job": "1 for each job on each GPU.",
     "gpu_busy_ratio": "Share of the time with a kernel running, of SMs that work, of the tensor cores and of the memory bandwidth.",
     "gpu_memory_used_bytes": "Memory in use on each GPU, on average.",
-    "link_bytes_per_second": "What each network interface and RDMA port received and sent.",
-    "disk_bytes_per_second": "What was read from each disk and written to it.",
+    "link_bytes_per_second": "Bytes that each network interface and RDMA port received and sent.",
+    "disk_bytes_per_second": "Bytes read from each disk and written to it.",
     "disk_busy_ratio": "Share of the time in which each disk had work.",
 }
 RATIOS = ("graphics", "sm", "tensor", "dram")

@@ -1,6 +1,6 @@
 """Files of users who no longer run anything fill /dev/shm.
 
-Why it matters: /dev/shm is memory. Files of ended jobs stay there until somebody removes them or the node reboots; the jobs
+Why it matters: /dev/shm is memory. Files of ended jobs stay there until a user removes them or the node reboots; the jobs
 that follow have less. A user may have put data there on purpose.
 Confirm manually: find /dev/shm -type f -printf '%u %s %p\\n' | sort; ps -U USER
 Side effects of the fix: What is removed is lost.

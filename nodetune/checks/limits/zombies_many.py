@@ -1,7 +1,7 @@
 """Many processes have ended and were never collected (zombies).
 
 Why it matters: Each keeps its number, and a place within its user's and cgroup's limit of processes, until its parent collects
-it or ends. Their parent is a program that hangs, or the first process of a container that is no init. A few are usual.
+it or ends. Their parent is a program that hangs, or the first process of a container, which is not an init. A few are usual.
 Confirm manually: ps -eo ppid,stat,comm | awk '$2 ~ /^Z/' | sort | uniq -c | sort -rn | head
 Side effects of the fix: Ending the parent loses its work.
 Sources: https://github.com/leptonai/gpud/blob/main/components/os/component.go (degraded: above 1000) ;

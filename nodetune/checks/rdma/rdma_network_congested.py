@@ -20,7 +20,7 @@ from nodetune.checks.shared.rdma_ports import active
 OF_PACKETS = ("port_xmit_discards", "roce_adp_retrans")
 RESTART, RESTARTS_A_SECOND = "roce_slow_restart", 10
 FULL = 65535
-"""What port_xmit_discards ends at, where a card counts it with 16 bits."""
+"""The highest port_xmit_discards, where a card counts it with 16 bits."""
 
 
 def observe(facts: FactsView) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """An Elastic Fabric Adapter (EFA) drops or repeats many packets, or fails more often than its peers.
 
 Why it matters: EFA repeats what is lost, so programs only get slower. A peer that ended or hung leaves timeouts on all
-adapters alike, and is no fault of this instance; one adapter that has far more of them than its peers has a bad path.
+adapters alike, and this instance is not at fault; one adapter that has far more of them than its peers has a bad path.
 Confirm manually: rdma -p statistic show; grep . /sys/class/infiniband/*/ports/1/hw_counters/{rx_drops,retrans_*,*_events,*_err}
 Side effects of the fix: A stopped instance starts on other hardware and loses what is on its local disks.
 Sources: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-working-monitor.html ;
@@ -17,7 +17,7 @@ from nodetune.checks.shared.network_links import DROPS_LEAST, share
 from nodetune.checks.shared.rdma_ports import active, more_than_peers
 
 LIMITS = {"retrans_pkts": ("tx_pkts", 5e-3), "rx_drops": ("rx_pkts", 1e-5)}
-"""Counter → of which packets, and the largest sound share."""
+"""Counter → the counter of all packets, and the largest sound share of them."""
 OF_PEERS = (
     "retrans_timeout_events",
     "impaired_remote_conn_events",
@@ -57,7 +57,7 @@ CHECK = Check(
     applies=(VIRTUAL,),
     remedy=manual(
         "See whether they grow under load, and on other instances of the job at that time: then it is the network or a peer. If "
-        "one adapter alone counts them, stop and start the instance, and tell AWS its id and the adapter's."
+        "one adapter alone counts them, stop and start the instance, and report its id and the adapter's to AWS."
     ),
     severity="low",
     cost="bandwidth",

@@ -15,12 +15,14 @@ def shm(tree, monkeypatch):
     real = os.lstat
 
     def plant(owners, files=()):
-        root = tree({**INIT, **{path: "x" * 5000 for path in owners}, **dict(files)})
+        root = tree({**INIT, **dict.fromkeys(owners, "x" * 5000), **dict(files)})
 
         def owned(path, **more):
             status = real(path, **more)
             uid = owners.get(str(path)[len(str(root)) :])
-            return status if uid is None else os.stat_result((*status[:4], uid, *status[5:10]), status.__reduce__()[1][1])
+            return (
+                status if uid is None else os.stat_result((*status[:4], uid, *status[5:10]), status.__reduce__()[1][1])
+            )
 
         monkeypatch.setattr(os, "lstat", owned)
         return root
