@@ -112,8 +112,8 @@ def _with_nvml(library, names, step):
             yield "process_settings", gpu_processes.settings(found)
     if "supported_clocks" in names:
         yield "supported_clocks", read.each({device.name: device.fact(_supported_clocks) for device in devices})
-    if "load_without_program" in names:
-        yield "load_without_program", gpu_facts.loads_without_program(devices)
+    for name in sorted(gpu_facts.WITHOUT_PROGRAM.keys() & set(names)):
+        yield name, gpu_facts.without_program(devices, *gpu_facts.WITHOUT_PROGRAM[name])
     if "p2p" in names:
         yield "p2p", nvlink.p2p(devices)
     yield "access", read.each(_access(devices, refused))

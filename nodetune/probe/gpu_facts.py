@@ -32,8 +32,14 @@ RECOVERY = {
     6: "reset the PCIe bus",
     7: "reboot the system",
 }
-BUSY_PERCENT, BETWEEN_LOOKS = 95, 2
-"""A second look, and its distance in seconds: NVML's utilization is that of the last second, also of a program that has ended."""
+PROGRAMS = ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses")
+WITHOUT_PROGRAM = {
+    "load_without_program": ("nvmlDeviceGetUtilizationRates", "gpu", 95),
+    "memory_without_program": ("nvmlDeviceGetMemoryInfo", "used", 1 << 30),
+}
+"""Fact → NVML's function, its field, and from what value there is a second look."""
+BETWEEN_LOOKS = 2
+"""Seconds: NVML's utilization is that of the last second, also of a program that has ended."""
 THRESHOLDS = (("shutdown", 0), ("slowdown", 1), ("memory_max", 2), ("gpu_max", 3))
 SM, MEMORY = 1, 2
 CORRECTED, UNCORRECTED, VOLATILE, AGGREGATE = 0, 1, 0, 1
@@ -184,20 +190,22 @@ def _process(pid, used):
     }
 
 
-def loads_without_program(devices):
-    """Return for each GPU the utilization in percent that no program on it explains, 0 with a program: the lower of two looks."""
-    found = {device.name: device.fact(_load_without_program) for device in devices}
-    busy = [device for device in devices if found[device.name].get("value", 0) >= BUSY_PERCENT]
-    if busy:
+def without_program(devices, function, field, least):
+    """Return for each GPU what NVML says although no program is on it, 0 with a program: the lower of two looks."""
+
+    def look(device):
+        programs = [each for kind in PROGRAMS for each in device.again(kind)]
+        return read.value(0 if programs else getattr(device.again(function), field))
+
+    found = {device.name: device.fact(look) for device in devices}
+    again = [device for device in devices if found[device.name].get("value", 0) >= least]
+    if again:
         time.sleep(BETWEEN_LOOKS)
-    found.update({device.name: device.fact(_load_without_program) for device in busy})
+    for device in again:
+        second = device.fact(look)
+        if second.get("value", least) < found[device.name]["value"] or "value" not in second:
+            found[device.name] = second
     return read.each(found)
-
-
-def _load_without_program(device):
-    kinds = ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses")
-    programs = [each for kind in kinds for each in device.again(kind)]
-    return read.value(0 if programs else device.again("nvmlDeviceGetUtilizationRates").gpu)
 
 
 FACTS = (

@@ -7,6 +7,7 @@ import re
 from . import read
 
 CLASS = "/sys/class/infiniband"
+VERBS = "/sys/class/infiniband_verbs"
 NET = "/sys/class/net"
 CONFIGFS = "/sys/kernel/config/rdma_cm"
 BDF = re.compile(r"^[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
@@ -19,6 +20,8 @@ COUNTERS = (
     "port_rcv_errors",
     "port_xmit_discards",
     "port_xmit_wait",
+    "local_link_integrity_errors",
+    "excessive_buffer_overrun_errors",
 )
 HW_COUNTERS = (
     "out_of_sequence",
@@ -29,7 +32,19 @@ HW_COUNTERS = (
     "out_of_buffer",
     "np_cnp_sent",
     "rp_cnp_handled",
+    "roce_adp_retrans",
+    "roce_slow_restart",
+    "tx_pkts",
+    "rx_pkts",
+    "rx_drops",
+    "retrans_pkts",
+    "retrans_timeout_events",
+    "impaired_remote_conn_events",
+    "unresponsive_remote_events",
+    "rdma_read_wr_err",
+    "rdma_write_wr_err",
 )
+"""From tx_pkts on, those of EFA."""
 PLUGINS = {
     "sharp": (
         "/opt/hpcx*/sharp/lib/libsharp_coll.so*",
@@ -59,6 +74,8 @@ def collect(names, step):
     yield "devices", read.value(devices)
     own = [name for name, device in devices.items() if not device["virtual_function"]]
     yield "guid", read.each({name: read.file_fact("{}/{}/node_guid".format(CLASS, name)) for name in own})
+    if "device_files" in names:
+        yield "device_files", read.value(_device_files())
     ports = {}
     for name in sorted(devices):
         for port in read.names_in("{}/{}/ports".format(CLASS, name)):
@@ -105,6 +122,16 @@ def _device(name):
         "numa_node": int(node) if node.isdigit() else None,
         "virtual_function": read.exists(folder + "device/physfn"),
     }
+
+
+def _device_files():
+    """Return {device: its file of /dev/infiniband} of the devices that programs can open."""
+    try:
+        found = {name: VERBS + "/" + name for name in read.names_in(VERBS) if name.startswith("uverbs")}
+    except OSError:
+        return {}  # ib_uverbs is not loaded
+    files = {read.text_or(folder + "/ibdev"): "/dev/infiniband/" + name for name, folder in found.items()}
+    return {device: path for device, path in sorted(files.items()) if device and read.exists(path)}
 
 
 def _port(name, port, device):

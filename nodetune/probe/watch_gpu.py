@@ -35,6 +35,7 @@ LOOKS = {
     "decoder": lambda device: device.library.nvmlDeviceGetDecoderUtilization(device.handle)[0],
     "sm_mhz": lambda device: device.library.nvmlDeviceGetClockInfo(device.handle, 1),
     "watts": lambda device: device.library.nvmlDeviceGetPowerUsage(device.handle) / 1e3,
+    "memory_gib": lambda device: device.library.nvmlDeviceGetMemoryInfo(device.handle).used / float(1 << 30),
 }
 """Read at each look; the fact has the averages."""
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TextIO
+from typing import Any, TextIO
 
 from nodetune.jobs.watch.model import TITLES, WatchedGpu, WatchedHost
 from nodetune.report.prometheus import Sample, label, write_samples
@@ -13,6 +13,10 @@ HELP = {
     "gpu_verdict": "1 for the verdict about each GPU, 0 for the others.",
     "gpu_job": "1 for each job on each GPU.",
     "gpu_busy_ratio": "Share of the time with a kernel running, of SMs that work, of the tensor cores and of the memory bandwidth.",
+    "gpu_memory_used_bytes": "Memory in use on each GPU, on average.",
+    "link_bytes_per_second": "Bytes that each network interface and RDMA port received and sent.",
+    "disk_bytes_per_second": "Bytes read from each disk and written to it.",
+    "disk_busy_ratio": "Share of the time in which each disk had work.",
 }
 RATIOS = ("graphics", "sm", "tensor", "dram")
 
@@ -27,8 +31,20 @@ def _samples(watched: Iterable[WatchedHost]) -> Iterator[Sample]:
     for host in watched:
         name = label(host.host)
         yield "reached", {"host": name, "state": label(host.state)}, host.state == "ok"
+        yield from _of_host(host.load, {"host": name})
         for gpu in host.gpus:
             yield from _of_gpu(gpu, {"host": name, "gpu": label(gpu.gpu.name)})
+
+
+def _of_host(load: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[Sample]:
+    for kind in ("link", "disk"):
+        for device, figures in load.get(kind + "s", {}).items():
+            of = {**labels, kind: label(device)}
+            for name, figure in figures.items():
+                if name == "busy":
+                    yield "disk_busy_ratio", of, figure
+                else:
+                    yield f"{kind}_bytes_per_second", {**of, "way": label(name)}, figure * 1e6
 
 
 def _of_gpu(gpu: WatchedGpu, labels: Mapping[str, str]) -> Iterator[Sample]:
@@ -39,3 +55,5 @@ def _of_gpu(gpu: WatchedGpu, labels: Mapping[str, str]) -> Iterator[Sample]:
     for ratio in RATIOS:
         if ratio in gpu.gpu.gpm:
             yield "gpu_busy_ratio", {**labels, "of": ratio}, gpu.gpu.gpm[ratio] / 100
+    if "memory_gib" in gpu.gpu.counters:
+        yield "gpu_memory_used_bytes", labels, gpu.gpu.number("memory_gib") * (1 << 30)

@@ -54,7 +54,9 @@ def exposition(folder):
     shutil.copy(ROOT / "tests/data/synthetic/hgx-h200-untuned.json", facts)
     audit = nodetune("audit", "--facts", facts, "--site", "none", "--format", "prometheus", "--fail-on", "never").stdout
     out = io.StringIO()
-    watch_metrics.write([watched.judged(next(iter(watched.recordings("h200-x2").values())))], out)
+    found = watched.facts("h200-x2", next(iter(watched.recordings("h200-x2"))))
+    watched.gpu_of(found)["memory_gib"] = 54.3  # recorded before that was read
+    watch_metrics.write([watched.judged(found)], out)
     history_rates.write_prometheus([Rate("n1", "pci.replays", 7.0)], out)
     return audit + guard(folder) + out.getvalue()
 

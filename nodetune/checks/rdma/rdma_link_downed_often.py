@@ -9,26 +9,15 @@ https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
 """
 
 from nodetune.api import RDMA, Check, Empty, FactsView, manual
-from nodetune.checks.shared.rdma_ports import active, groups
-from nodetune.foundation.stats import median
-
-MIN_DOWNS = 10
+from nodetune.checks.shared.rdma_ports import active, groups, more_than_peers
 
 
 def observe(facts: FactsView) -> dict[str, str]:
     counters, found = facts["rdma.counters"], {}
     for group in groups(active(facts["rdma.ports"])):
         downs = {name: counters[name]["link_downed"] for name in group if "link_downed" in counters.get(name, {})}
-        found.update(_often(downs) if len(downs) >= 3 else {})
+        found.update(more_than_peers(downs))
     return found
-
-
-def _often(downs: dict[str, int]) -> dict[str, str]:
-    middle = median(downs.values())
-    return {
-        name: f"{count} times, its peers about {middle:g}" if count >= max(MIN_DOWNS, 3 * middle) else ""
-        for name, count in downs.items()
-    }
 
 
 CHECK = Check(

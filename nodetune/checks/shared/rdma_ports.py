@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from nodetune.foundation.stats import median
+
 Ports = dict[str, dict[str, Any]]
 
 FAST_GBPS = 100
@@ -65,6 +67,20 @@ def groups(ports: Ports) -> Iterable[Ports]:
         key = (port["model"], port["link_layer"], function, name.rpartition("/")[2])
         found.setdefault(key, {})[name] = port
     return found.values()
+
+
+FEWEST_TO_COMPARE, PEERS_TIMES, PEERS_LEAST = 3, 3, 10
+
+
+def more_than_peers(counts: Mapping[str, int]) -> dict[str, str]:
+    """Return for each of at least three ports the words, if it counts three times as many as its peers, and ten or more."""
+    if len(counts) < FEWEST_TO_COMPARE:
+        return {}
+    middle = median(counts.values())
+    return {
+        name: f"{count} times, its peers about {middle:g}" if count >= max(PEERS_LEAST, PEERS_TIMES * middle) else ""
+        for name, count in counts.items()
+    }
 
 
 def usual(values: Iterable[Any]) -> Any:

@@ -25,6 +25,8 @@ SECONDS = "watch.seconds."
 MAX_LATE = 8
 KEPT = ("graphics", "sm", "tensor", "dram", "pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx")
 """Figures of GPM that the history keeps."""
+AVERAGES = ("util", "memory_gib")
+"""Other averages that it keeps."""
 
 
 def names(seconds: int) -> set[str]:
@@ -122,8 +124,7 @@ def figures(host: WatchedHost) -> dict[str, float]:
                 **{name: value for name, value in watched_gpu.gpu.gpm.items() if name in KEPT},
                 **{f"held.{why}": 100 * share for why, share in watched_gpu.gpu.throttling.items()},
             }
-            if "util" in watched_gpu.gpu.counters:
-                used["util"] = watched_gpu.gpu.number("util")
+            used.update((name, watched_gpu.gpu.number(name)) for name in AVERAGES if name in watched_gpu.gpu.counters)
             kept.update({f"watch.{name}/{text.plain(watched_gpu.gpu.name)}": value for name, value in used.items()})
     return kept
 

@@ -5,7 +5,7 @@ from typing import TextIO
 
 from nodetune.foundation import by_key, text
 from nodetune.jobs.watch import document
-from nodetune.jobs.watch.model import FREE, TITLES, UNKNOWN, WORKING, WatchedGpu, WatchedHost
+from nodetune.jobs.watch.model import FREE, TITLES, UNKNOWN, WORKING, WatchedGpu, WatchedHost, percent
 from nodetune.report.text import host_names
 from nodetune.report.text.lines import Lines, screen, some
 
@@ -13,6 +13,7 @@ INDENT = "  "
 DEEP = " " * 6
 MAX_JOBS = 40
 MAX_LATE = 4
+MAX_DEVICES, LEAST_MBPS = 4, 100
 FIGURES = (("kernels", "graphics"), ("SMs", "sm"), ("tensor", "tensor"), ("memory", "dram"))
 GpuOfHost = tuple[str, WatchedGpu]
 
@@ -29,6 +30,7 @@ def print_watch(stream: TextIO, watched: Sequence[WatchedHost]) -> None:
     if len(jobs) > MAX_JOBS:
         out.line(f"… and {len(jobs) - MAX_JOBS} more jobs: --format json lists all")
     _without_job(out, watched)
+    _loads(out, watched)
     host_names.unreached(out, [(host.state, host.host, host.message) for host in watched if host.state != "ok"])
     out.line(summary(watched))
 
@@ -41,6 +43,9 @@ def _verdicts(out: Lines, gpus: Iterable[GpuOfHost]) -> None:
         out.line(INDENT, (f"{TITLES[verdict]:27}", _style(verdict)), _where(same_verdict), hang=DEEP)
         first = same_verdict[0][1]
         figures = [f"{title} {first.gpu.gpm[name]:.0f} %" for title, name in FIGURES if name in first.gpu.gpm]
+        figures += [
+            f"{first.gpu.number(name):.1f} GiB in use" for name in ("memory_gib",) if name in first.gpu.counters
+        ]
         evidence = [text.plain(line) for line in first.diagnosis.evidence]
         out.line("; ".join(evidence), indent=DEEP)
         if figures:
@@ -74,6 +79,24 @@ def _without_job(out: Lines, watched: Sequence[WatchedHost]) -> None:
             out.line((f"{text.plain(host.host)} {text.plain(name)}  ", "magenta"), text.plain(why), hang=DEEP)
         if host.state == "ok" and not host.gpus and not host.unread:
             out.line((f"{text.plain(host.host)}  ", "bold"), text.plain(host.message), hang=DEEP)
+
+
+def _loads(out: Lines, watched: Iterable[WatchedHost]) -> None:
+    """Print the network links and disks that moved most, each with its rates."""
+    found = [
+        (max(rates.values()), host.host, name, rates, figures.get("busy"))
+        for host in watched
+        for kind in ("links", "disks")
+        for name, figures in host.load.get(kind, {}).items()
+        if (rates := {way: rate for way, rate in figures.items() if way != "busy"})
+    ]
+    most = sorted((each for each in found if each[0] >= LEAST_MBPS), key=lambda each: (-each[0], each[1], each[2]))
+    for _, host, name, rates, busy in most[:MAX_DEVICES]:
+        told = [f"{way} {rate / 1e3:.2f} GB/s" for way, rate in rates.items()]
+        told += [f"busy {percent(busy)}"] if busy is not None else []
+        out.line((f"{text.plain(host)} {text.plain(name)}  ", "bold"), ", ".join(map(text.plain, told)), hang=DEEP)
+    if most:
+        out.line("")
 
 
 def summary(watched: Sequence[WatchedHost]) -> str:

@@ -33,6 +33,7 @@ MODULES = (
 SYSCTLS = {
     "kernel.numa_balancing": "0",
     "kernel.nmi_watchdog": "0",
+    "kernel.perf_event_paranoid": "2",
     "kernel.core_pattern": "|/bin/false",
     "net.core.rmem_max": "268435456",
     "net.core.wmem_max": "268435456",

@@ -165,6 +165,9 @@ class Host:
         port = place + "/ports/1"
         self.files[f"/sys/class/infiniband/{name}"] = f"-> {place}"
         self.files[place + "/device"] = f"-> {folder}"
+        verbs = "uverbs" + name.rpartition("_")[2]
+        self.put("/sys/class/infiniband_verbs/" + verbs, ibdev=name)
+        self.put("/dev/infiniband", **{verbs: ""})
         self.put(place, fw_ver=firmware, board_id="MT_0000000838", hca_type="MT4129", node_type="1: CA")
         physical = "5: LinkUp" if "ACTIVE" in state else "3: Disabled"
         self.put(port, state=state, phys_state=physical, rate=rate, link_layer=layer, lid="0x2a", sm_lid=f"{sm:#x}")

@@ -11,6 +11,7 @@ SYSCTLS = {
     "kernel.core_pattern": "|/usr/share/apport/apport -p%p -s%s -c%c -d%d -P%P -u%u -g%g -- %E",
     "kernel.nmi_watchdog": "1",
     "kernel.numa_balancing": "1",
+    "kernel.perf_event_paranoid": "4",
     "kernel.pid_max": "4194304",
     "kernel.random.boot_id": "00000000-0000-0000-0000-000000000000",
     "kernel.threads-max": "16510816",

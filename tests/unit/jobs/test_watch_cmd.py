@@ -109,6 +109,24 @@ def test_metrics_have_every_verdict_of_each_gpu(saved):
     assert all(line.startswith(("#", "nodetune_watch_")) for line in lines)
 
 
+def test_rates_of_links_and_disks_and_memory_in_use_are_told(saved):
+    found = watched.facts("h200-x2", "late+cpu")
+    watched.gpu_of(found)["memory_gib"] = 54.25
+    load = found["watch.host"]["value"]
+    load["links"] = {"mlx5_0/1": {"received": 45000.0, "sent": 120.0}, "eth0": {"received": 1.0, "sent": 1.0}}
+    load["disks"] = {"nvme0n1": {"read": 3100.0, "written": 0.0, "busy": 0.98}}
+    folder = saved(gpu001=found)
+    lines = watch(folder).stdout.splitlines()
+    links = lines.index("gpu001 mlx5_0/1  received 45.00 GB/s, sent 0.12 GB/s")
+    assert lines[links + 1] == "gpu001 nvme0n1  read 3.10 GB/s, written 0.00 GB/s, busy 98 %"
+    assert not any("eth0" in line for line in lines), "links that hardly move anything are not told"
+    assert any("54.2 GiB in use" in line for line in lines)
+    samples = watch(folder, "--format", "prometheus").stdout.splitlines()
+    assert 'nodetune_watch_link_bytes_per_second{host="gpu001",link="mlx5_0/1",way="received"} 45000000000' in samples
+    assert 'nodetune_watch_disk_busy_ratio{host="gpu001",disk="nvme0n1"} 0.98' in samples
+    assert 'nodetune_watch_gpu_memory_used_bytes{host="gpu001",gpu="GPU0"} 58250493952' in samples
+
+
 def test_hostile_names_do_no_harm(saved):
     found = watched.facts("h200-x2", "late+cpu")
     for process in found["watch.processes"]["value"].values():

@@ -251,6 +251,19 @@ def test_idle_gpus_cost_no_second_look(nvml, monkeypatch):
     assert pauses == []
 
 
+def test_memory_without_a_program_is_the_lower_of_two_looks(nvml, monkeypatch):
+    answers = {f"nvmlDeviceGetMemoryInfo GPU{index}": {"total": 80 << 30, "used": 50 << 30} for index in (1, 2, 3)}
+    answers["nvmlDeviceGetMemoryInfo"] = {"total": 80 << 30, "used": 600 << 20}
+    answers["nvmlDeviceGetComputeRunningProcesses GPU2"] = [types.SimpleNamespace(pid=7, usedGpuMemory=1)]
+
+    def a_job_ends(_seconds):
+        answers["nvmlDeviceGetMemoryInfo GPU3"] = {"total": 80 << 30, "used": 600 << 20}
+
+    monkeypatch.setattr(gpu_facts.time, "sleep", a_job_ends)
+    held = nvml(answers, names=["memory_without_program"], count=4)["gpu.memory_without_program"]
+    assert values(held) == {"GPU0": 600 << 20, "GPU1": 50 << 30, "GPU2": 0, "GPU3": 600 << 20}
+
+
 def test_mig_devices_are_counted_by_profile(nvml):
     facts = nvml(
         count=1,

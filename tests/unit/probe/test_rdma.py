@@ -211,3 +211,17 @@ def test_the_mtu_of_ipoib_says_nothing_of_infiniband(port, collect):
     assert "ibv_devinfo" in collect("rdma", ["active_mtu"])["rdma.active_mtu"]["each"]["mlx5_0/1"]["absent"]
     port({PORT + "/state": "1: DOWN"})
     assert collect("rdma", ["active_mtu"])["rdma.active_mtu"] == {"each": {}}
+
+
+def test_devices_that_programs_can_open_have_a_file(port, collect):
+    verbs = "/sys/class/infiniband_verbs"
+    port({verbs + "/abi_version": "6", verbs + "/uverbs0/ibdev": "mlx5_0", verbs + "/uverbs1/ibdev": "mlx5_1"})
+    assert collect("rdma", ["device_files"])["rdma.device_files"] == {"value": {}}
+    port({"/dev/infiniband/uverbs0": ""})
+    assert collect("rdma", ["device_files"])["rdma.device_files"] == {"value": {"mlx5_0": "/dev/infiniband/uverbs0"}}
+
+
+def test_the_counters_of_efa_are_read(port, collect):
+    port({PORT + "/hw_counters/retrans_timeout_events": "3", PORT + "/hw_counters/roce_slow_restart": "4"})
+    counted = collect("rdma", ["hw_counters"])["rdma.hw_counters"]["each"]["mlx5_0/1"]
+    assert counted == {"value": {"retrans_timeout_events": 3, "roce_slow_restart": 4}}

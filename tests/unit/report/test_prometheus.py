@@ -100,6 +100,17 @@ CRITICAL = {"host": "a", "check": "nvlink-down", "area": "gpu"}
 
 FIRING = [
     pytest.param(
+        "NodetuneGpuNotWellUsed",
+        {"host": "a", "gpu": "GPU0", "verdict": "idle"},
+        {'nodetune_watch_gpu_verdict{host="a",gpu="GPU0",verdict="idle"}': "1x3000"},
+        {
+            'nodetune_watch_gpu_verdict{host="a",gpu="GPU0",verdict="computing-tensor"}': "1x3000",
+            'nodetune_watch_gpu_verdict{host="a",gpu="GPU0",verdict="idle"}': "0x3000",
+            'nodetune_watch_gpu_verdict{host="a",gpu="GPU1",verdict="free"}': "1x3000",
+        },
+        id="a GPU that its job does not use",
+    ),
+    pytest.param(
         "NodetuneCriticalFinding",
         CRITICAL,
         {'nodetune_audit_finding{host="a",check="nvlink-down",area="gpu",severity="critical"}': "1x3000"},
