@@ -297,7 +297,8 @@ class HostResult:
     """The result of a host: `state` is ok or why it was not reached, `devices` those of failing findings.
 
     `since` has the Unix time from which the history knows the finding of a check. `look` is on its way to the history.
-    `off` are the checks that a site file switches off. `at`: Unix time of its facts (0: unknown).
+    `off` are the checks that a site file switches off. `at`: Unix time of its facts (0: unknown). `rests_on`: the facts that
+    a scorecard asks for.
     """
 
     host: str
@@ -314,6 +315,7 @@ class HostResult:
     off: tuple[str, ...] = ()
     look: Any = None
     at: int = 0
+    rests_on: Mapping[str, Fact] = field(default_factory=dict)
 
     def failing(self) -> Iterator[Finding]:
         return (found for found in self.findings if found.status == "fail")

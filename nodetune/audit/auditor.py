@@ -110,6 +110,7 @@ class Auditor:
             seconds=seconds,
             off=chosen.off,
             at=text.sound_time(facts.about.get("time")),
+            rests_on=self._selection.against.rests_on(facts) if self._selection.against else {},
         )
 
     def audit(self, probed: HostResult) -> HostResult:

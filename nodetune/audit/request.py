@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 FAIL_ON = ("critical", "high", "medium", "low", "info", "never")
 CACHE_MINUTES = 60
-AGAINST = ("checklist", "clustermax", "ai-cloud", "health-validation")
+AGAINST = ("checklist", "settings", "clustermax", "ai-cloud", "health-validation")
 """The scorecards: nodetune/data/scorecards/."""
 
 

@@ -22,6 +22,7 @@ from nodetune.foundation.yaml_lines import FileError
 
 if TYPE_CHECKING:
     from nodetune.audit import fleet
+    from nodetune.audit.scorecards import Scorecard
 
 ALWAYS = ("host.hostname", "host.arch", "host.kernel", "host.os", "host.virtual", "host.virtual_reason", "host.boot_id")
 
@@ -39,7 +40,8 @@ class Between:
 class Selection:
     """The checks of a run: profile names (empty: by the facts), a site file, patterns of ids or areas.
 
-    With `between` (see `comparing`), the hosts are also compared with each other.
+    With `between` (see `comparing`), the hosts are also compared with each other; with `against`, results keep the facts
+    that this scorecard asks for.
     """
 
     profiles: tuple[str, ...] = ()
@@ -49,6 +51,7 @@ class Selection:
     between: Between | None = None
     files: tuple[Path, ...] = ()
     """The site files, for proposed commands."""
+    against: Scorecard | None = None
 
     @property
     def words(self) -> list[str]:

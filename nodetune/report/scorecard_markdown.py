@@ -31,7 +31,11 @@ def _told(row: Scored) -> Iterator[str]:
     """Yield the reasons for the status of a criterion."""
     for check, hosts in row.hosts.items():
         yield f"{code(check)} on {code(nodeset.fold(hosts), 80)}"
-    if not row.hosts:
-        yield prose(row.criterion.why) or ", ".join(map(code, row.criterion.checks))
+    if row.why:
+        yield prose(row.why)
+    if row.criterion.shown:
+        yield prose(f"shown by {row.criterion.shown}")
+    if not (row.hosts or row.why or row.criterion.shown):
+        yield ", ".join(map(code, row.criterion.checks))
     if row.criterion.differs:
         yield prose(row.criterion.differs)

@@ -65,7 +65,7 @@ KEPT = {
     "CHANGELOG.md": {"blind", "by hand", "hook|hooks", "slurm install", "sibling|siblings"},
     "docs/guard.md": {"blind", "stray|strays"},
     "nodetune/remediation/document.py": {"by hand", "rehearsal|rehearse|rehearses|rehearsed"},
-    "nodetune/data/scorecards/checklist.yml": {"beside", "sibling|siblings", "stray|strays"},  # ids of checks and items
+    "nodetune/data/scorecards/settings.yml": {"beside", "sibling|siblings", "stray|strays"},  # ids of checks and items
     "nodetune/checks/fleet_comparisons.yml": {"sibling|siblings"},
     "nodetune/checks/network/link_speed_below_siblings.py": {"sibling|siblings"},
     "nodetune/checks/network/pause_beside_pfc.py": {"beside"},

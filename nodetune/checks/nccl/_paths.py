@@ -10,6 +10,7 @@ from typing import Any
 from nodetune.api import Absent, Each, FactsView, Value
 from nodetune.checks.nccl._effects import Path, has_efa
 from nodetune.checks.shared.gpu_cards import FOR_DESKS, GRACE, WITHOUT_GPUDIRECT, readable_names
+from nodetune.checks.shared.gpu_peers import RACKS
 from nodetune.checks.shared.nccl_table import only, release
 from nodetune.checks.shared.pci_devices import efa_adapters
 from nodetune.checks.shared.rdma_ports import PEERMEM, active, for_gpus, without_iwarp
@@ -40,7 +41,6 @@ BOARDS_OF_EIGHT = re.compile(r"SXM[34]\b|\b(H100|H200|H800|H20|B[23]00)\b")
 """GPUs that are on a board with NVSwitches where a host has eight or more, unless the name has a word of WITHOUT_SWITCHES."""
 WITHOUT_SWITCHES = re.compile(r"\b(NVL|PCIe|RTX|GB10)\b")
 CUBE_MESH = re.compile(r"\b[PV]100-SXM2\b")
-RACK = re.compile(r"\bGB[23]00\b")
 OF_VERBS = ("InfiniBand", "Ethernet")
 Pair = frozenset[str]
 PATHS = (
@@ -239,7 +239,8 @@ class _Host:
 
     def rack(self) -> Path:
         """Return whether the NVLinks go on to other hosts."""
-        named = any(map(GRACE.search, self._names)) and (self._switched() is True or any(map(RACK.search, self._names)))
+        grace = any(map(GRACE.search, self._names)) and self._switched() is True
+        named = grace or any(map(RACKS.search, self._names))
         return _all(named, self._count() != 0, self._switched())
 
     def nvls(self) -> Path:

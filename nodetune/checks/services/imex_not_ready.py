@@ -1,6 +1,6 @@
 """IMEX is not ready for multi-node NVLink.
 
-Why it matters: On GB200 and GB300 racks, GPUs of different nodes share memory through the IMEX service, and a job
+Why it matters: On GB200, GB300 and VR200 racks, GPUs of different nodes share memory through the IMEX service, and a job
 needs a channel device that its user may write. Without either, NCCL ends with CUDA error 800 (operation not permitted)
 or does not use NVLink between nodes. Kubernetes' DRA driver and Slurm make a channel for each job, and may start the
 service with it: there the check judges only a service that is enabled or has failed.
@@ -13,15 +13,14 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
 
 from __future__ import annotations
 
-import re
-
 from nodetune.api import GPU, NOT_CONTAINER, Check, Empty, FactAbsentError, FactsView, repair
 from nodetune.checks.services._units import running
+from nodetune.checks.shared.gpu_peers import RACKS
 
 
 def observe(facts: FactsView) -> dict[str, str] | list[str]:
     names = facts["gpu.names"].values()
-    if len(names) < 2 or not any(re.search(r"\bGB[23]00\b", name) for name in names):
+    if len(names) < 2 or not any(map(RACKS.search, names)):
         raise FactAbsentError("no GPU of a multi-node NVLink system")
     scheduled = facts["kubernetes.present"] or facts["slurm.present"]
     unit = facts.get("services.nvidia-imex") or {}

@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,7 @@ _aging = cli_options.stack(
 _against = click.option(
     "--against",
     **of(AuditRequest, "against"),
-    help="Report which criteria of a scorecard the hosts meet: nodetune's checklist, ClusterMAX, NVIDIA's requirements for AI clouds, or NVIDIA Health Validation. Changes no exit code.",
+    help="Report which criteria of a scorecard the hosts meet: the checklist of 180 items, nodetune's list of settings, ClusterMAX, NVIDIA's requirements for AI clouds, or NVIDIA Health Validation. Changes no exit code.",
 )
 
 
@@ -112,7 +113,8 @@ def command(
     Changes nothing on any host. Exit code: 0 nothing at or above --fail-on, 1 findings, 2 usage,
     3 incomplete.
     """
-    selection = run.compared(request)
+    against = _scorecard(request.against)
+    selection = replace(run.compared(request), against=against)
     asked = proposed_options.text(request.connection, request.facts_path, selection)
     judged = proposed_options.judged(selection)
     known = {check.id: check for check in selection.judged()}
@@ -129,7 +131,7 @@ def command(
         saved=request.facts_path is not None,
         compared=shlex.join(request.compared),
         full=full or (len(known) <= FEW_CHECKS and not request.against),
-        against=_scorecard(request.against),
+        against=against,
         site=selection.site,
         validate=proposed_options.validate(request.connection, selection),
     )

@@ -5,11 +5,12 @@ from typing import TextIO
 
 from nodetune.api.model import HostResult
 from nodetune.audit import scorecard_status
+from nodetune.audit.scorecard_status import NOT_JUDGED
 from nodetune.audit.scorecards import Scorecard
 from nodetune.foundation import text
-from nodetune.report.sections import CommandOptions
+from nodetune.report.sections import UNKNOWN, CommandOptions
 from nodetune.report.sections import scorecard as scorecard_rows
-from nodetune.report.sections.scorecard import CommandGroup, CriteriaRow
+from nodetune.report.sections.scorecard import CommandGroup, CriteriaRow, Rest
 from nodetune.report.text.audit import WITH_CHECKS, cut
 from nodetune.report.text.host_names import fold, unreached
 from nodetune.report.text.lines import STYLE, Lines, screen
@@ -25,26 +26,47 @@ WIDEST = {"criterion": 32, "check": 34, "hosts": 24}
 def write(
     results: Sequence[HostResult], stream: TextIO, card: Scorecard, commands: CommandOptions, *, full: bool = False
 ) -> None:
-    """Print the headline, what fails with the command that acts on it, and the number of the rest, or all with `full`."""
+    """Print the counts, what fails with the command that acts on it, what is not judged and why; the rest with `full`."""
     score, out = scorecard_status.score(card, results), Lines(screen(stream))
     out.line((scorecard_rows.headline(score), "bold"))
     out.line((scorecard_rows.edition(score), "dim"))
+    explained = ""
     for part in scorecard_rows.parts(score, results, commands):
-        _part(out, part, len(results), full=full)
+        if part.section == UNKNOWN:
+            explained = part.command
+        else:
+            _part(out, part, len(results), full=full)
+    rest = list(scorecard_rows.rest(score))
+    for each in rest:
+        if score.reached and each.status == NOT_JUDGED:
+            _rest(out, each, full=full)
+    if explained:
+        _to_do(out, explained)
     out.gap()
     if lost := [(each.state, each.host, each.message) for each in results if each.state != "ok"]:
         unreached(out, lost, commands.audit())
         out.gap()
     if not full:
-        out.whole(
-            "every criterion, and why it is not judged: ", (commands.audit(f"--against {card.name} --full"), "green")
-        )
+        out.whole("every criterion: ", (commands.audit(f"--against {card.name} --full"), "green"))
         return
-    for title, why, criteria in scorecard_rows.rest(score):
-        out.line((title, "bold"), f": {why}" if why else "")
-        for ids, words in criteria:
-            out.line(INDENT, (ids, "bold"), f"  {words}", hang=INDENT * 2)
-        out.gap()
+    for each in rest:
+        if each.status != NOT_JUDGED:
+            _rest(out, each, full=True)
+    out.gap()
+
+
+def _rest(out: Lines, rest: Rest, *, full: bool) -> None:
+    out.gap()
+    out.line((rest.title, "bold"), f": {rest.why}" if rest.why else "")
+    rows = rest.rows if full or len(rest.rows) <= MAX_LINES else rest.rows[: MAX_LINES - 1]
+    for ids, words, own in rows:
+        out.line((ids, "bold"), f"  {words}", f" ({own})" if own else "", indent=INDENT, hang=INDENT)
+    _left(out, len(rest.rows) - len(rows))
+
+
+def _left(out: Lines, left: int) -> None:
+    if left:
+        out.line((f"… and {text.count(left, 'more row')}", "dim"), indent=INDENT)
 
 
 def _part(out: Lines, part: CommandGroup, hosts: int, *, full: bool) -> None:
@@ -58,9 +80,12 @@ def _part(out: Lines, part: CommandGroup, hosts: int, *, full: bool) -> None:
     }
     for row in rows:
         _row(out, row, hosts, widths)
-    if left := len(part.rows) - len(rows):
-        out.line((f"… and {text.count(left, 'more row')}", "dim"), indent=INDENT)
-    out.whole((f"{'to do':<{SEVERITY}}", "dim"), (part.command, "green"), indent=INDENT)
+    _left(out, len(part.rows) - len(rows))
+    _to_do(out, part.command)
+
+
+def _to_do(out: Lines, command: str) -> None:
+    out.whole((f"{'to do':<{SEVERITY}}", "dim"), (command, "green"), indent=INDENT)
 
 
 def _row(out: Lines, row: CriteriaRow, hosts: int, widths: dict[str, int]) -> None:

@@ -2,10 +2,12 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 
 from nodetune import checks
+from nodetune.api.model import Absent, Value
 from nodetune.audit import scorecard_status, scorecards
 from nodetune.audit.request import AGAINST
 from nodetune.audit.scorecards import Criterion, Scorecard
@@ -19,7 +21,7 @@ from tests.support.commandline import nodetune
 from tests.support.reporting import finding, result
 
 KNOWN = {*checks.catalogue(), *fleet_comparisons.every()}
-MANY = {"checklist": 154, "clustermax": 74, "ai-cloud": 296, "health-validation": 17}
+MANY = {"checklist": 180, "settings": 154, "clustermax": 74, "ai-cloud": 296, "health-validation": 17}
 """The criteria of the editions that the files name."""
 
 
@@ -40,7 +42,7 @@ def test_the_option_offers_the_scorecards_that_exist():
 def test_each_criterion_is_judged_or_explained(name):
     for each in scorecards.read(name).criteria:
         assert each.text
-        assert set(each.checks) - set(each.also) or each.why
+        assert set(each.checks) - set(each.also) or each.why or each.shown
         assert set(each.checks) <= KNOWN
 
 
@@ -76,7 +78,7 @@ def test_one_failing_host_fails_a_criterion():
 def test_an_unread_fact_passes_no_criterion():
     hosts = [result("a", finding("x", status="pass"), finding("y", status="unknown"))]
     assert statuses(scorecard_status.score(card(both=["x", "y"], first=["x"]), hosts)) == {
-        "both": "unknown",
+        "both": "not judged",
         "first": "pass",
     }
 
@@ -88,7 +90,7 @@ def test_a_check_that_also_counts_fails_and_never_passes():
         ("skip", "pass", "skip"),
         ("skip", "fail", "fail"),
         ("pass", "skip", "pass"),
-        ("pass", "unknown", "unknown"),
+        ("pass", "unknown", "not judged"),
     ):
         found = [result("a", finding("x", status=main), finding("y", status=other))]
         assert statuses(scorecard_status.score(some, found)) == {"one": status}
@@ -106,7 +108,8 @@ def test_what_does_not_apply_is_neither_passed_nor_failed():
     score = scorecard_status.score(
         card(skipped=["x"], off=["y"], unjudged=[]), [result("a", finding("x", status="skip"))]
     )
-    assert statuses(score) == {"skipped": "skip", "off": "off", "unjudged": "not judged"}
+    assert statuses(score) == {"skipped": "skip", "off": "not judged", "unjudged": "refused"}
+    assert {each.criterion.name: each.why for each in score.rows}["off"] == "y is left out"
     assert score.count(*scorecard_status.JUDGED) == 0
 
 
@@ -131,7 +134,8 @@ def recorded(tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml.module(fake_pynvml.Replay(answers=answers)))
         facts = {f"gpu.{name}": fact for name, fact in gpu.collect([], lambda _: None)}
         file = tmp_path / "h200-x8.json"
-        file.write_text(document.dump(document.from_data({"host": "h200-x8", "facts": facts})))
+        whole = document.from_data({"host": "h200-x8", "facts": facts})
+        file.write_text(document.dump(replace(whole, facts={**whole.facts, **NOT_NVML})))
         return file
 
     return recorded
@@ -146,19 +150,29 @@ def met(file, name):
 
 
 OF_EIGHT = {
-    "checklist": {f"gpu.{name}" for name in ("ecc", "ecc_errors", "nvlink_links", "persistence_mode", "row_remap")},
+    "checklist": {"63"},
+    "settings": {f"gpu.{name}" for name in ("ecc", "ecc_errors", "nvlink_links", "persistence_mode", "row_remap")},
     "clustermax": {"idle-thermals"},
     "ai-cloud": set(),
     "health-validation": {"gpu_power_limit", "nvlink_active", "nvlink_fabric", "nvlink_fabric_health"},
 }
 """What nvidia-smi -q of the recorded node shows to be well; that node has an older driver."""
 
+NOT_NVML = {
+    "host.virtual": Value(False),
+    "host.uptime_s": Value(3_000_000),
+    "services.fabric_mode": Absent(),
+    "services.nodetune-gpu": Absent(),
+    "file./etc/nodetune/gpu.conf": Absent(),
+}
+"""What else the checks of these criteria read, as a node is on which nodetune set nothing."""
+
 
 @pytest.mark.parametrize("name", AGAINST)
 def test_the_recorded_node_of_eight_gpus_meets_what_nvidia_smi_shows(recorded, name):
     found = met(recorded(), name)
-    assert {id_ for id_ in OF_EIGHT[name] if found.get(id_) != "pass"} == set()
-    assert {id_ for id_, status in found.items() if status == "fail"} <= {"security-nvidia-driver"}
+    assert {id_: found.get(id_) for id_ in OF_EIGHT[name] if found.get(id_) != "pass"} == {}
+    assert {id_ for id_, status in found.items() if status == "fail"} <= {"security-nvidia-driver", "52"}
 
 
 def test_a_planted_fault_of_one_of_eight_gpus_fails_its_criteria_alone(recorded):

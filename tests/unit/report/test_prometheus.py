@@ -97,6 +97,10 @@ def swapped(hosts):
 HIGH = 'nodetune_audit_failing_checks{host="a",severity="high"}'
 CRITICAL = {"host": "a", "check": "nvlink-down", "area": "gpu"}
 
+BUSY = 'nodetune_watch_gpu_busy_ratio{host="a",gpu="GPU3",of="graphics"}'
+JOB = 'nodetune_watch_gpu_job{host="a",gpu="GPU3",kind="slurm",job="7",user="u"}'
+LATENCY = 'nodetune_verify_below_target{host="a",measurement="tcp_latency"}'
+
 
 FIRING = [
     pytest.param(
@@ -152,6 +156,27 @@ FIRING = [
         {"nodetune_audit_timestamp_seconds": "0x3000"},
         {"nodetune_audit_timestamp_seconds": "0+60x3000"},
         id="no audit for two days",
+    ),
+    pytest.param(
+        "NodetuneJobWorksLess",
+        {"host": "a", "gpu": "GPU3", "of": "graphics"},
+        {BUSY: "0.9x2850 0.2x150", JOB: "1x3000"},
+        {BUSY: "0.9x2850 0.2x150", JOB: "1x2850 stale"},  # the job has ended
+        id="a job that works less",
+    ),
+    pytest.param(
+        "NodetuneJobWorksLess",
+        {"host": "a", "gpu": "GPU3", "of": "graphics"},
+        {BUSY: "0.9x2850 0.2x150", JOB: "1x3000"},
+        {BUSY: "0.9x2850 0.5x150", JOB: "1x3000"},
+        id="a job that works less than half",
+    ),
+    pytest.param(
+        "NodetuneFigureBelowTarget",
+        {"host": "a", "measurement": "tcp_latency"},
+        {LATENCY: "0x2900 1x100"},
+        {LATENCY: "0x3000"},
+        id="a latency that jumps",
     ),
 ]
 """Alert, labels, series on which it fires, and the like on which it does not."""

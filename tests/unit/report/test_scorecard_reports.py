@@ -18,7 +18,7 @@ from nodetune.report.text import scorecard
 from tests.support.commandline import nodetune
 from tests.support.reporting import HOSTILE, finding, fixable, result
 
-CARD = scorecards.read("checklist")
+CARD = scorecards.read("settings")
 
 
 def printed(results, full=False, columns=120):
@@ -31,9 +31,22 @@ def printed(results, full=False, columns=120):
 
 def test_the_headline_counts_passes_and_what_is_not_judged():
     hosts = [result(name, finding("thp-unsuitable", status="pass"), fixable()) for name in ("a", "b")]
-    head = printed(hosts).partition("nodetune's checklist:")[0]
-    assert " ".join(head.split()).startswith("checklist: 1 of 2 judged criteria pass on 2 hosts (1 fail); ")
-    assert "17 cannot be judged by nodetune" in " ".join(head.split())
+    head = printed(hosts).partition("nodetune's settings:")[0]
+    assert head.startswith("settings on 2 hosts: 1 fail, ")
+    assert re.search(r"1 fail, \d+ not judged, 1 pass, .* 17 refused with a reason$", " ".join(head.split()))
+
+
+def test_what_is_not_judged_comes_after_failures_with_its_reason_and_before_the_rest():
+    off = "gpu-ecc-off"
+    hosts = [
+        result("a", fixable(), finding("swap-large", status="pass"), finding(off, status="unknown", reason="lost"))
+    ]
+    text = " ".join(printed(hosts, full=True).split())
+    places = [
+        text.index(title) for title in ("APPLY CAN FIX", "NOT JUDGED (", "explain -i prod -s gpu-ecc-off", "REFUSED (")
+    ]
+    assert places == sorted(places)
+    assert "gpu.ecc ECC mode (lost; gpu-ecc-change-pending is left out)" in text
 
 
 def test_a_failing_row_has_its_check_hosts_and_command():
@@ -85,7 +98,7 @@ def test_hosts_that_were_not_reached_are_counted():
 
 def test_without_any_host_nothing_is_counted():
     head = printed([result("a", state="refused")]).splitlines()[0]
-    assert head == "checklist: none of 1 host was reached"
+    assert head == "settings: none of 1 host was reached"
 
 
 @pytest.mark.parametrize("name", AGAINST)
@@ -93,9 +106,9 @@ def test_the_document_keeps_to_its_schema(name):
     found = json.loads(nodetune("audit", "--facts", "h100-x2", "--against", name, "--format", "json").stdout)
     jsonschema.validate(found, json.loads((paths.bundled("data/schemas") / "audit.json").read_text()))
     counts = found["against"]["counts"]
-    assert counts["judged"] == counts["pass"] + counts["fail"] + counts["unknown"]
+    assert counts["judged"] == counts["pass"] + counts["fail"]
     assert counts["criteria"] == sum(len(each["ids"]) for each in found["against"]["criteria"])
-    assert all(each["checks"] or each["why"] for each in found["against"]["criteria"])
+    assert all(each["checks"] or each["why"] or each["shown"] for each in found["against"]["criteria"])
 
 
 def test_the_table_has_a_row_for_each_criterion():
