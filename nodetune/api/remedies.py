@@ -127,9 +127,13 @@ def net_link(setting: str, disruption: str = "network flap") -> Remedy:
     )
 
 
-def nccl_conf(name: str = "") -> Remedy:
-    """Set a variable in /etc/nccl.conf. Without a name: remove the failing lines, whose subjects are `FILE:LINE NAME`."""
-    return Remedy("nccl_conf", name or "lines", disruption="new sessions", file="/etc/nccl.conf", per_subject=not name)
+def nccl_conf(name: str = "", steps: str = "") -> Remedy:
+    """Set a variable in /etc/nccl.conf. Without a name: remove the failing lines, whose subjects are `FILE:LINE NAME`.
+
+    `steps`: what an admin does with the lines that the check leaves to people.
+    """
+    free, file = "new sessions", "/etc/nccl.conf"
+    return Remedy("nccl_conf", name or "lines", disruption=free, file=file, steps=steps, per_subject=not name)
 
 
 def docker_daemon(key: str) -> Remedy:

@@ -285,8 +285,11 @@ class PreparedCheck:
     ) -> Finding:
         remedy, fix = self.check.remedy, None
         value = self._value_to_set(view)
-        if remedy.kind != "manual" and value is not None:
-            fixed = tuple(subjects) if remedy.per_subject else ()
+        by_hand = self._by_hand(view, subjects)
+        fixed = tuple(each for each in subjects if each not in by_hand) if remedy.per_subject else ()
+        if by_hand:
+            reason = "; ".join(filter(None, (reason, *(f"{each} by hand: {why}" for each, why in by_hand.items()))))
+        if remedy.kind != "manual" and value is not None and (fixed or not by_hand):
             where = (remedy.kind, remedy.target, value, remedy.disruption, remedy.file)
             cap = self._cap(view) if cap is None else cap
             ceiling = {"ceiling": {"sysctl": self.check.ceiling.removeprefix("sysctl."), "reason": cap}} if cap else {}
@@ -294,6 +297,16 @@ class PreparedCheck:
         found = self._finding("fail", observed, wanted, reason or boot_units.why_not_set(self.check, view))
         lacks = "" if fix is None else boot_units.not_installed(self.check, view, value)
         return replace(found, subjects=subjects, fix=fix, manual="" if fix else remedy.steps, not_installed=lacks)
+
+    def _by_hand(self, view: FactsView, subjects: Iterable[str]) -> dict[str, str]:
+        """Return the failing subjects that the fix leaves alone, with the reason. Facts that are unknown leave all alone."""
+        if self.check.by_hand is None:
+            return {}
+        try:
+            left = self.check.by_hand(view)
+        except (FactAbsentError, FactUnreadError, *MALFORMED) as problem:
+            return dict.fromkeys(subjects, f"not known: {plain_text.plain(str(problem), 120)}")
+        return {each: left[each] for each in subjects if each in left}
 
     def _value_to_set(self, view: FactsView) -> Any:
         """Return the value that a fix would write, or None if its facts are unknown."""
