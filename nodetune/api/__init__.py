@@ -9,6 +9,7 @@ from nodetune.api.remedies import (
     cpufreq,
     docker_daemon,
     engine_conf,
+    environment,
     gpu,
     irq_affinity,
     kernel_arg,

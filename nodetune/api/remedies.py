@@ -136,6 +136,12 @@ def nccl_conf(name: str = "", steps: str = "") -> Remedy:
     return Remedy("nccl_conf", name or "lines", disruption=free, file=file, steps=steps, per_subject=not name)
 
 
+def environment(steps: str) -> Remedy:
+    """Take the variables of the failing subjects, `FILE:LINE NAME`, out of /etc/environment."""
+    free, file = "new sessions", "/etc/environment"
+    return Remedy("nccl_conf", "variables", disruption=free, file=file, steps=steps, per_subject=True)
+
+
 def docker_daemon(key: str) -> Remedy:
     """Set a key in /etc/docker/daemon.json."""
     return Remedy("docker_daemon", key, disruption="service restart", file="/etc/docker/daemon.json")

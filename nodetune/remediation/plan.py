@@ -192,7 +192,9 @@ def edited(change: Mapping[str, Any]) -> str:
     if change["how"] == "json":
         return json.dumps(given["keys"], indent=1)
     if change["how"] == "assignments":
-        return "\n".join(f"{name}={value}" for name, value in given["values"].items())
+        return "\n".join(
+            f"without {name}" if value is None else f"{name}={value}" for name, value in given["values"].items()
+        )
     if change["how"] == "without_lines":
         lines = [("without the line", line) for line in given["lines"]]
         lines += [("only once the line", line) for line in given.get("once", ())]

@@ -11,7 +11,7 @@ NCCL_DEBUG=INFO
 #NCCL_DEBUG=INFO
 NCCL_COLLECTIVE_ENABLE=1
   # for one old job, ended with a carriage return
-NCCL_GDR_FLUSH_DISABLE=1\r
+NCCL_PROTO=LL128\r
 NCCL_SOCKET_FAMILY=AF_INET
 NCCL_BUFFSIZE=4M
 NCCL_IB_HCA==bnxt_re0,bnxt_re1
@@ -31,6 +31,7 @@ export TORCH_DISTRIBUTED_DEBUG="DETAIL"
 # of the site
 NCCL_IB_TC=010
 CUDA_LAUNCH_BLOCKING=1
+export OMP_NUM_THREADS=96
 """
 KEPT_THERE = """PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # of the site
@@ -42,6 +43,7 @@ PORTS = """modprobe -a dummy rdma_rxe
 for i in 0 1 2 3 4 5 6 7
 do ip link add port$i type dummy; ip link set port$i up; rdma link add rxe$i type rxe netdev port$i
 done"""
+PROLOG = "mkdir -p /etc/slurm; echo TaskProlog=/opt/nodetune/guard/taskprolog >> /etc/slurm/slurm.conf"
 OF_ROOT = "NCCL_DEBUG=TRACE\n"
 SITE = """
 add:
@@ -51,8 +53,14 @@ add:
 WISHES = ("site-one-thread-a-core", "site-huge-pages")
 CHECKS = (
     *("library-setting-slow", "nccl-collnet-without-plugin", "nccl-debug-left-on", "nccl-hca-selection-wrong"),
-    *("nccl-job-variable-node-wide", "nccl-name-unknown", "nccl-set-twice", "nccl-setting-unsafe", "nccl-value-invalid"),
-    *("nccl-variable-obsolete", "nccl-variable-without-effect"),
+    *(
+        "nccl-job-variable-node-wide",
+        "nccl-name-unknown",
+        "nccl-set-twice",
+        "nccl-setting-unsafe",
+        "nccl-value-invalid",
+    ),
+    *("nccl-variable-obsolete", "nccl-variable-without-effect", "thread-count-unsuitable"),
 )
 
 
@@ -70,7 +78,7 @@ def machine(fleet):
     made.write("/etc/nccl.conf", CONF)
     made.write("/root/.nccl.conf", OF_ROOT)
     made.write("/etc/environment", ENVIRONMENT)
-    made.ssh(f"{NO_ENGINES}; {LIBRARY}", timeout=300)
+    made.ssh(f"{NO_ENGINES}; {LIBRARY}; {PROLOG}", timeout=300)
     made.ssh(PORTS, timeout=300)
     made.ssh("chmod 640 /etc/nccl.conf; chgrp adm /etc/nccl.conf")
     yield made

@@ -13,7 +13,7 @@ https://github.com/NVIDIA/nccl (src/misc/param.cc ncclLoadParam, src/graph/tunin
 from typing import Any
 
 from nodetune.api import Check, Empty, FactsView, nccl_conf
-from nodetune.checks.nccl._values import invalid, default_is_right
+from nodetune.checks.nccl._values import default_is_right, invalid
 from nodetune.checks.shared.nccl_settings import problems
 
 

@@ -26,7 +26,15 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     return [change for each in made for change in each]
 
 
+def _unset(fix: Fix, host: HostView) -> dict[str, Any]:
+    """Take variables out by their names: the facts about threads have no lines."""
+    values = {named(subject.rpartition(" ")[2], "variable", r"[A-Z]\w*"): None for subject in fix.subjects}
+    return _edit(fix.file, "assignments", {"values": values}, host.checks(fix))
+
+
 def _assignment(fix: Fix, host: HostView) -> dict[str, Any]:
+    if fix.target == "variables":
+        return _unset(fix, host)
     values = {named(fix.target, "NCCL variable", r"[A-Z]\w*"): text_of(fix.value)}
     return _edit(PATHS[0], "assignments", {"values": values}, host.checks(fix))
 

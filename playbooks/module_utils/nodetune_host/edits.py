@@ -196,7 +196,8 @@ def _as_written(data, before):
 
 def _assigned(text, name, value):
     lines = _lines(text)
-    where = [number for number, line in enumerate(lines) if _name(line) == name]
+    names = (name, f"export {name}") if value is None else (name,)
+    where = [number for number, line in enumerate(lines) if _name(line) in names]
     for number in reversed(where if value is None else where[1:]):
         del lines[number]
     if value is None:

@@ -159,7 +159,7 @@ def test_an_assignment_lands_once_and_the_rest_stays(before, after):
 
 
 def test_a_null_takes_an_assignment_out():
-    assert edits.assignments("A=1\nB=2\nA=3", {"A": None}) == "B=2\n"
+    assert edits.assignments("A=1\nB=2\nexport A=3", {"A": None}) == "B=2\n"
 
 
 def test_a_value_with_a_line_break_is_refused():

@@ -744,9 +744,7 @@ def test_bad_nccl_conf_lines_go_by_text_and_others_are_named():
 
 def test_lines_of_two_files_are_two_edits_and_the_first_of_equal_lines_stays():
     line, exported = "NCCL_IB_TC=106", 'export NCCL_DEBUG="INFO"'
-    facts = nccl_settings(
-        ("/etc/nccl.conf", 1, line), ("/etc/nccl.conf", 5, line), ("/etc/environment", 2, exported)
-    )
+    facts = nccl_settings(("/etc/nccl.conf", 1, line), ("/etc/nccl.conf", 5, line), ("/etc/environment", 2, exported))
     given = step(remedies.nccl_conf(), "removed", ("/etc/nccl.conf:5 NCCL_IB_TC", "/etc/environment:2 NCCL_DEBUG"))
     found = {change["path"]: change["with"] for change in built(facts, given)}
     assert found == {"/etc/nccl.conf": {"lines": [], "once": [line]}, "/etc/environment": {"lines": [exported]}}
