@@ -137,7 +137,7 @@ def nccl_conf(name: str = "", steps: str = "") -> Remedy:
 
 
 def environment(steps: str) -> Remedy:
-    """Take the variables of the failing subjects, `FILE:LINE NAME`, out of /etc/environment."""
+    """Remove the variables of the failing subjects, `FILE:LINE NAME`, from /etc/environment."""
     free, file = "new sessions", "/etc/environment"
     return Remedy("nccl_conf", "variables", disruption=free, file=file, steps=steps, per_subject=True)
 

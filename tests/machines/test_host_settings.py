@@ -126,7 +126,7 @@ def test_the_lines_are_taken_out_and_stay_out_after_a_reboot(nodetune, machine, 
     assert machine.read("/root/.nccl.conf") == OF_ROOT
     left = failing(nodetune)
     assert set(left) == {"nccl-debug-left-on", "nccl-value-invalid"}
-    assert list(left["nccl-value-invalid"]["subjects"]) == ["/etc/environment:4 NCCL_IB_TC"]
+    assert list(left["nccl-value-invalid"]["subjects"]) == ["/etc/environment:3 NCCL_IB_TC"]
     assert list(left["nccl-debug-left-on"]["subjects"]) == ["/root/.nccl.conf:1 NCCL_DEBUG"]
 
 

@@ -6,8 +6,8 @@ large node idle during preprocessing that a program expects to run in parallel. 
 variable only if it is unset.
 Confirm manually: grep -rn NUM_THREADS /etc/environment /etc/profile.d /etc/security/pam_env.conf /etc/systemd/system.conf
 Side effects of the fix: New sessions and services choose their own number. Programs without a setting use every CPU
-that they are allowed to use. apply takes lines out of /etc/environment where the task prolog of nodetune's guard then sets the
-number of each task by its CPUs and GPUs; over a line, which it takes for the user's, it would not.
+that they are allowed to use. apply removes lines from /etc/environment where the task prolog of nodetune's guard then sets the
+number of each task by its CPUs and GPUs. It leaves a line alone: to the prolog, the user has set it.
 Sources: https://gcc.gnu.org/onlinedocs/libgomp/OMP_005fNUM_005fTHREADS.html ;
 https://docs.pytorch.org/docs/stable/elastic/run.html ;
 https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
@@ -42,12 +42,12 @@ def _problem(text: str, share: int, there: str) -> Any:
     return []
 
 
-def by_hand(facts: FactsView) -> dict[str, str]:
+def left_alone(facts: FactsView) -> dict[str, str]:
     """Leave what jobs may need: without our task prolog nothing else sets it, and the lines of a profile make a program."""
     prolog = (facts.readable("slurm.config") or {}).get("settings", {}).get("taskprolog", "")
     ours = str(prolog).startswith(TASK_PROLOG)
     lines = [line for line in facts["cpu.thread_settings"] if not (ours and line.startswith("/etc/environment:"))]
-    why = "the task prolog takes it for the user's" if ours else f"TaskProlog={TASK_PROLOG} would set it for each job"
+    why = "it counts over the task prolog" if ours else f"TaskProlog={TASK_PROLOG} would set it for each job"
     return dict.fromkeys(lines, why)
 
 
@@ -57,7 +57,7 @@ CHECK = Check(
     applies=(GPU_ON_PCI,),
     accept=Empty("unset, or between 2 and the cores per GPU"),
     set="removed",
-    by_hand=by_hand,
+    left_alone=left_alone,
     remedy=environment(
         "Remove the line from the named file, and let the job's launcher set it: torchrun does, and on a Slurm node so does the task "
         "prolog of the guard (nodetune guard install -i HOSTS -b), by the CPUs and GPUs of each task."

@@ -40,7 +40,7 @@ OF_THE_SITE = {
 }
 
 
-def by_hand(facts: FactsView) -> dict[str, str]:
+def left_alone(facts: FactsView) -> dict[str, str]:
     lines = facts["nccl.settings"]
     return {subject(each): OF_THE_SITE[each["name"]] for each in lines if each["name"] in OF_THE_SITE}
 
@@ -56,7 +56,7 @@ CHECK = Check(
     observe=observe,
     accept=Empty("no such setting for the whole node"),
     set="removed",
-    by_hand=by_hand,
+    left_alone=left_alone,
     remedy=nccl_conf(steps="Delete the named line. Set the variable in the script of the job that needs it."),
     severity="low",
 )

@@ -25,7 +25,7 @@ def observe(facts: FactsView) -> dict[str, str] | Absent:
     return {subject(each): "" if there else "no SHARP plugin" for each in asked} or Absent("no file asks for CollNet")
 
 
-def by_hand(facts: FactsView) -> dict[str, str]:
+def left_alone(facts: FactsView) -> dict[str, str]:
     why = of_containers(facts)
     return {subject(each): why for each in facts["nccl.settings"] if why}
 
@@ -36,7 +36,7 @@ CHECK = Check(
     accept=Empty("a SHARP plugin"),
     applies=(RDMA,),
     set="removed",
-    by_hand=by_hand,
+    left_alone=left_alone,
     remedy=nccl_conf(
         steps="Install HPC-X and put its nccl_rdma_sharp_plugin/lib into ld.so.conf.d (then ldconfig), or delete the named line."
     ),

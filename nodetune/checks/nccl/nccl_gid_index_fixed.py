@@ -34,7 +34,7 @@ def fixed_indexes(facts: FactsView) -> Any:
     return problems(facts["nccl.settings"], judge) or []
 
 
-def by_hand(facts: FactsView) -> dict[str, str]:
+def left_alone(facts: FactsView) -> dict[str, str]:
     engines, found = of_containers(facts), choices(facts)
 
     def judge(setting: Any, _: Any) -> str:
@@ -49,7 +49,7 @@ CHECK = Check(
     observe=fixed_indexes,
     accept=Empty("NCCL_IB_GID_INDEX not set"),
     set="removed",
-    by_hand=by_hand,
+    left_alone=left_alone,
     remedy=nccl_conf(
         steps="Delete the named line. If several RoCE v2 addresses exist, select one with NCCL_IB_ADDR_RANGE (CIDR) "
         "instead of an index."

@@ -49,7 +49,7 @@ def judged_ports(facts: FactsView) -> dict[str, Any]:
 
 
 def choices(facts: FactsView) -> list[list[int]]:
-    """Return for each port the indexes from which NCCL selects itself (RoCE v2, IPv4); nothing where that is not known."""
+    """Return for each port the indexes from which NCCL selects itself (RoCE v2, IPv4); nothing where that is unknown."""
     settings, version = facts["nccl.settings"], oldest(facts["nccl.libraries"])
     if release(version) < CHOOSES_SINCE or any(effective(settings, name) for name in OTHER_CHOICE):
         return []
@@ -57,7 +57,7 @@ def choices(facts: FactsView) -> list[list[int]]:
     return [[gid["index"] for gid in gids if _kind(gid["index"], [gid]) == f"{MODERN} (IPv4)"] for gids in every]
 
 
-def by_hand(facts: FactsView) -> dict[str, str]:
+def left_alone(facts: FactsView) -> dict[str, str]:
     why = "NCCL before 2.21, a family or range that is set, or a port without a RoCE v2 GID of IPv4"
     found = choices(facts)
     return {} if found and all(found) else dict.fromkeys(wrong_indexes(facts), why)
@@ -93,7 +93,7 @@ CHECK = Check(
     accept=Empty("NCCL_IB_GID_INDEX not set, or an index with a RoCE v2 GID of one kind on every port"),
     applies=(RDMA,),
     set="removed",
-    by_hand=by_hand,
+    left_alone=left_alone,
     remedy=nccl_conf(
         steps="Delete the named line: NCCL 2.21 and newer selects the GID. For an older NCCL, give each port its address first, then "
         "name the index of RoCE v2 with that address, which must be the same on every port and host."

@@ -22,7 +22,7 @@ def wrong_adapters(facts: FactsView) -> Any:
     return wrong(facts["nccl.settings"], facts["rdma.ports"]) or []
 
 
-def by_hand(facts: FactsView) -> dict[str, str]:
+def left_alone(facts: FactsView) -> dict[str, str]:
     def judge(setting: Any, _: Any) -> str:
         sure = only_one_choice(setting, facts["rdma.ports"], facts["gpu.count"])
         return "" if sure else "which adapters are for jobs, the site knows"
@@ -36,7 +36,7 @@ CHECK = Check(
     accept=Empty("unset, or exactly the compute adapters of this host"),
     applies=(RDMA,),
     set="removed",
-    by_hand=by_hand,
+    left_alone=left_alone,
     remedy=nccl_conf(
         steps="List the compute adapters (rdma link: those near the GPUs, at full rate) and write =mlx5_0,mlx5_1,... with the = "
         "first. In nccl.conf the line is NCCL_IB_HCA==mlx5_0,mlx5_1. Without the line NCCL uses every active port."

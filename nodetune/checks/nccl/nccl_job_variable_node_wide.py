@@ -23,12 +23,12 @@ def job_settings(facts: FactsView) -> Any:
 
 OF_THE_SITE = {
     "NCCL_COMM_ID": "a program may have no other way to find its ranks",
-    "NCCL_HOSTID": "it may tell apart, or bring together, containers of this host",
+    "NCCL_HOSTID": "it may separate or join containers of this host",
     "CUDA_VISIBLE_DEVICES": "it may keep a GPU for another use",
 }
 
 
-def by_hand(facts: FactsView) -> dict[str, str]:
+def left_alone(facts: FactsView) -> dict[str, str]:
     return problems(facts["nccl.settings"], lambda setting, _: OF_THE_SITE.get(setting["name"], ""))
 
 
@@ -37,7 +37,7 @@ CHECK = Check(
     observe=job_settings,
     accept=Empty("no per-job setting"),
     set="removed",
-    by_hand=by_hand,
+    left_alone=left_alone,
     remedy=nccl_conf(steps="Delete the named line. Set the variable in the script of the job that needs it."),
     severity="high",
 )

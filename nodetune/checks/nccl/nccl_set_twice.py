@@ -20,7 +20,7 @@ def repeated_settings(facts: FactsView) -> Any:
     return repeated(facts["nccl.settings"]) or []
 
 
-def by_hand(facts: FactsView) -> dict[str, str]:
+def left_alone(facts: FactsView) -> dict[str, str]:
     settings = facts["nccl.settings"]
     lost = repeated_here(settings)
     return {line: "it loses to another file only" for line in repeated(settings) if line not in lost}
@@ -31,7 +31,7 @@ CHECK = Check(
     observe=repeated_settings,
     accept=Empty("each name set in one place"),
     set="removed",
-    by_hand=by_hand,
+    left_alone=left_alone,
     remedy=nccl_conf(
         steps="Keep the setting in one place, preferably /etc/nccl.conf, and delete the lines without effect. A line of "
         "/etc/nccl.conf that loses to a user's own ~/.nccl.conf holds for all other users: keep it, and change the user's file."

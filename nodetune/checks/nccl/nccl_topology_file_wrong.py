@@ -39,14 +39,14 @@ def _fault(file: Any, virtual: Any) -> str:
     return "not an absolute path: it depends on the job's working directory" if file is None else ""
 
 
-def by_hand(facts: FactsView) -> dict[str, str]:
+def left_alone(facts: FactsView) -> dict[str, str]:
     files, virtual = facts["nccl.topo_file"], facts["host.virtual"]
 
     def judge(setting: Any, _: Any) -> str:
         if virtual:
             return "a virtual machine needs such a file"
         there = files.get(setting["value"], {}).get("exists") is not False
-        return "somebody made the file for this host" if there else ""
+        return "someone made the file for this host" if there else ""
 
     return problems(facts["nccl.settings"], judge)
 
@@ -56,7 +56,7 @@ CHECK = Check(
     observe=wrong_files,
     accept=Empty("unset on bare metal; a readable file in a virtual machine"),
     set="removed",
-    by_hand=by_hand,
+    left_alone=left_alone,
     remedy=nccl_conf(
         steps="Bare metal: delete the line. Virtual machine: install the provider's file for exactly this machine size (Azure: "
         "/opt/microsoft/.../topo.xml), set mode 0644, and use its full path."

@@ -21,7 +21,7 @@ def invalid_values(facts: FactsView) -> Any:
     return invalid(facts["nccl.settings"]) or []
 
 
-def by_hand(facts: FactsView) -> dict[str, str]:
+def left_alone(facts: FactsView) -> dict[str, str]:
     def judge(setting: Any, about: Any) -> str:
         return "" if default_is_right(setting, about) else "what was meant may still be wanted"
 
@@ -33,7 +33,7 @@ CHECK = Check(
     observe=invalid_values,
     accept=Empty("values that NCCL reads as intended"),
     set="removed",
-    by_hand=by_hand,
+    left_alone=left_alone,
     remedy=nccl_conf(
         steps="In the named file and line, write the value as proposed, or delete the line to use the default."
     ),

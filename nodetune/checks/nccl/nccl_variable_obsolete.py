@@ -23,7 +23,7 @@ def obsolete_settings(facts: FactsView) -> Any:
     return obsolete(facts["nccl.settings"]) or []
 
 
-def by_hand(facts: FactsView) -> dict[str, str]:
+def left_alone(facts: FactsView) -> dict[str, str]:
     def judge(setting: Setting, about: About) -> str:
         same = about["kind"] == "superfluous" or is_at(setting["value"], about.get("default", []))
         return "" if same else "its value would be lost, and a successor would force it"
@@ -36,7 +36,7 @@ CHECK = Check(
     observe=obsolete_settings,
     accept=Empty("names that are neither deprecated nor superfluous"),
     set="removed",
-    by_hand=by_hand,
+    left_alone=left_alone,
     remedy=nccl_conf(steps="Replace the name with its successor if one is given. Otherwise delete the line."),
     severity="info",
 )

@@ -23,7 +23,7 @@ def ineffective_settings(facts: FactsView) -> Any:
     return without_effect(facts["nccl.settings"], version) or []
 
 
-def by_hand(facts: FactsView) -> dict[str, str]:
+def left_alone(facts: FactsView) -> dict[str, str]:
     oldest_here, engines = release(oldest(facts["nccl.libraries"])), of_containers(facts)
 
     def judge(setting: Setting) -> str:
@@ -40,7 +40,7 @@ CHECK = Check(
     observe=ineffective_settings,
     accept=Empty("settings that the NCCL of this host reads"),
     set="removed",
-    by_hand=by_hand,
+    left_alone=left_alone,
     remedy=nccl_conf(
         steps="Delete the named line. If a successor is given, set that instead. Settings for containers belong in the "
         "image, the pod or docker run -e, or into /etc/nccl.conf mounted into them."

@@ -12,7 +12,7 @@ from nodetune.remediation.host_view import HostView, UnfixableError
 
 NEEDS = ("nccl.settings",)
 PATHS = ("/etc/nccl.conf", "/etc/environment")
-"""Files whose lines stand by themselves. A shell's profile is a program: without a line it may do something else."""
+"""Files with independent lines. A shell profile is a program: without a line it may do something else."""
 
 HIDDEN = "(hidden)"
 """As the probe shows the value of a secret."""
@@ -27,7 +27,7 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
 
 
 def _unset(fix: Fix, host: HostView) -> dict[str, Any]:
-    """Take variables out by their names: the facts about threads have no lines."""
+    """Remove variables by their names: the facts about threads have no lines."""
     values = {named(subject.rpartition(" ")[2], "variable", r"[A-Z]\w*"): None for subject in fix.subjects}
     return _edit(fix.file, "assignments", {"values": values}, host.checks(fix))
 
@@ -60,7 +60,7 @@ def _without(fix: Fix, host: HostView) -> list[dict[str, Any]]:
 
 
 def _lines(path: str, subjects: Iterable[str], host: HostView) -> dict[str, list[str]]:
-    """Return the lines to remove, and those of which one stays: a line that the file has twice may fail only once."""
+    """Return the lines to remove. If a line occurs more often than it fails, one stays (once)."""
     written = {str(each["line"]): str(each["raw"]) for each in host["nccl.settings"] if each["file"] == path}
     gone = [_text(path, subject, written) for subject in subjects]
     once = {line for line in gone if gone.count(line) < list(written.values()).count(line)}
