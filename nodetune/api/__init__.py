@@ -9,7 +9,6 @@ from nodetune.api.remedies import (
     cpufreq,
     docker_daemon,
     engine_conf,
-    environment,
     gpu,
     irq_affinity,
     kernel_arg,

@@ -127,19 +127,13 @@ def net_link(setting: str, disruption: str = "network flap") -> Remedy:
     )
 
 
-def nccl_conf(name: str = "", steps: str = "") -> Remedy:
+def nccl_conf(name: str = "", steps: str = "", file: str = "/etc/nccl.conf") -> Remedy:
     """Set a variable in /etc/nccl.conf. Without a name: remove the failing lines, whose subjects are `FILE:LINE NAME`.
 
-    `steps`: what an admin does with the lines that the check leaves to people.
+    `steps`: what an admin does with the lines that the check leaves alone. `file`: remove the variables of the subjects from it.
     """
-    free, file = "new sessions", "/etc/nccl.conf"
-    return Remedy("nccl_conf", name or "lines", disruption=free, file=file, steps=steps, per_subject=not name)
-
-
-def environment(steps: str) -> Remedy:
-    """Remove the variables of the failing subjects, `FILE:LINE NAME`, from /etc/environment."""
-    free, file = "new sessions", "/etc/environment"
-    return Remedy("nccl_conf", "variables", disruption=free, file=file, steps=steps, per_subject=True)
+    target = name or ("lines" if file == "/etc/nccl.conf" else "variables")
+    return Remedy("nccl_conf", target, disruption="new sessions", file=file, steps=steps, per_subject=not name)
 
 
 def docker_daemon(key: str) -> Remedy:

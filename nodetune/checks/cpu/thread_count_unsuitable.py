@@ -16,7 +16,7 @@ https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
 import re
 from typing import Any
 
-from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, environment
+from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, nccl_conf
 from nodetune.checks.shared.pci_devices import gpus_of_host
 
 MANY_CORES = 8
@@ -58,9 +58,10 @@ CHECK = Check(
     accept=Empty("unset, or between 2 and the cores per GPU"),
     set="removed",
     left_alone=left_alone,
-    remedy=environment(
-        "Remove the line from the named file, and let the job's launcher set it: torchrun does, and on a Slurm node so does the task "
-        "prolog of the guard (nodetune guard install -i HOSTS -b), by the CPUs and GPUs of each task."
+    remedy=nccl_conf(
+        file="/etc/environment",
+        steps="Remove the line from the named file, and let the job's launcher set it: torchrun does, and on a Slurm node so does the task "
+        "prolog of the guard (nodetune guard install -i HOSTS -b), by the CPUs and GPUs of each task.",
     ),
     severity="low",
 )
