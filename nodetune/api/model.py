@@ -144,6 +144,9 @@ Observe = Callable[[Any], Any]
 Cause = Callable[[Any, tuple[str, ...]], str]
 """(facts view, failing subjects) → what set the value, such as a file; empty if unknown."""
 
+LeftAlone = Callable[[Any], Mapping[str, str]]
+"""facts view → the subjects that the fix leaves alone, each with the reason."""
+
 
 @dataclass(frozen=True)
 class Check:
@@ -152,7 +155,8 @@ class Check:
     It judges the fact named `fact`, or the value that `observe` computes from the facts in `needs`. `accept` judges it;
     `set` is what a fix would write (a value, or a Ref to a fact). `absent` is the status if the thing does not exist:
     skip, pass or fail. `cause` adds to a finding what set the value, from the same `needs`. `ceiling` names a kernel
-    parameter's fact that limits what the fix can reach: while `accept` rejects its value, no fix is planned. `part_of`
+    parameter's fact that limits what the fix can reach: while `accept` rejects its value, no fix is planned. `left_alone` names
+    subjects that the fix leaves alone, of a remedy per subject. `part_of`
     names checks with the same cause, the closest to it first: the finding of the first that fails on the same device
     also reports this one. `log` is how far back (s) a pass needs the kernel log, inf for the whole boot; 0: it reads none.
     `cost` is one of COSTS, where `costs` would be wrong. `name` is the short name of what it
@@ -166,6 +170,7 @@ class Check:
     observe: Observe | None = None
     cause: Cause | None = None
     ceiling: str = ""
+    left_alone: LeftAlone | None = None
     part_of: str | tuple[str, ...] = ""
     log: float = 0.0
     cost: str = ""

@@ -128,9 +128,13 @@ def net_link(setting: str, disruption: str = "network flap") -> Remedy:
     )
 
 
-def nccl_conf(name: str = "") -> Remedy:
-    """Set a variable in /etc/nccl.conf. Without a name: remove the failing lines, whose subjects are `FILE:LINE NAME`."""
-    return Remedy("nccl_conf", name or "lines", disruption="new sessions", file="/etc/nccl.conf", per_subject=not name)
+def nccl_conf(name: str = "", steps: str = "", file: str = "/etc/nccl.conf") -> Remedy:
+    """Set a variable in /etc/nccl.conf. Without a name: remove the failing lines, whose subjects are `FILE:LINE NAME`.
+
+    `steps`: what an admin does with the lines that the check leaves alone. `file`: remove the variables of the subjects from it.
+    """
+    target = name or ("lines" if file == "/etc/nccl.conf" else "variables")
+    return Remedy("nccl_conf", target, disruption="new sessions", file=file, steps=steps, per_subject=not name)
 
 
 def docker_daemon(key: str) -> Remedy:

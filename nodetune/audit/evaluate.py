@@ -288,8 +288,11 @@ class PreparedCheck:
     ) -> Finding:
         remedy, fix = self.check.remedy, None
         value = self._value_to_set(view)
-        if remedy.kind != "manual" and value is not None:
-            fixed = tuple(subjects) if remedy.per_subject else ()
+        left_alone = self._left_alone(view, subjects)
+        fixed = tuple(each for each in subjects if each not in left_alone) if remedy.per_subject else ()
+        if left_alone:
+            reason = "; ".join(filter(None, (reason, *(f"{each} manually: {why}" for each, why in left_alone.items()))))
+        if remedy.kind != "manual" and value is not None and (fixed or not left_alone):
             where = (remedy.kind, remedy.target, value, remedy.disruption, remedy.file)
             cap = self._cap(view) if cap is None else cap
             ceiling = {"ceiling": {"sysctl": self.check.ceiling.removeprefix("sysctl."), "reason": cap}} if cap else {}
@@ -297,6 +300,16 @@ class PreparedCheck:
         found = self._finding("fail", observed, wanted, reason or boot_units.why_not_set(self.check, view))
         lacks = "" if fix is None else boot_units.not_installed(self.check, view, value)
         return replace(found, subjects=subjects, fix=fix, manual="" if fix else remedy.steps, not_installed=lacks)
+
+    def _left_alone(self, view: FactsView, subjects: Iterable[str]) -> dict[str, str]:
+        """Return the failing subjects that the fix leaves alone, with the reason. Facts that are unknown leave all alone."""
+        if self.check.left_alone is None:
+            return {}
+        try:
+            left = self.check.left_alone(view)
+        except (FactAbsentError, FactUnreadError, *MALFORMED) as problem:
+            return dict.fromkeys(subjects, f"unknown: {plain_text.plain(str(problem), 120)}")
+        return {each: left[each] for each in subjects if each in left}
 
     def _value_to_set(self, view: FactsView) -> Any:
         """Return the value that a fix would write, or None if its facts are unknown."""

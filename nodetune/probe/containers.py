@@ -67,7 +67,7 @@ def _docker():
     config = fact["value"]
     kept = {
         key: config[key]
-        for key in ("default-runtime", "default-shm-size", "default-ulimits", "exec-opts", "features")
+        for key in ("cgroup-parent", "default-runtime", "default-shm-size", "default-ulimits", "exec-opts", "features")
         if key in config
     }
     runtimes = config.get("runtimes")

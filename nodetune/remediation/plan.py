@@ -192,9 +192,13 @@ def edited(change: Mapping[str, Any]) -> str:
     if change["how"] == "json":
         return json.dumps(given["keys"], indent=1)
     if change["how"] == "assignments":
-        return "\n".join(f"{name}={value}" for name, value in given["values"].items())
+        return "\n".join(
+            f"without {name}" if value is None else f"{name}={value}" for name, value in given["values"].items()
+        )
     if change["how"] == "without_lines":
-        return "\n".join(f"without the line: {plain_text.plain(line)}" for line in given["lines"])
+        lines = [("without the line", line) for line in given["lines"]]
+        lines += [("only once the line", line) for line in given.get("once", ())]
+        return "\n".join(f"{how}: {plain_text.plain(line)}" for how, line in lines)
     if change["how"] in ("fstab_option", "automount_option"):
         without = f", without {', '.join(given['remove'])}" if given.get("remove") else ""
         entry = given["mount_point"] if change["how"] == "fstab_option" else f"the entry {given['key']}"

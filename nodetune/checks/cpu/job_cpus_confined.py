@@ -14,12 +14,12 @@ https://github.com/systemd/systemd/issues/43846 (an empty list leaves groups tha
 """
 
 from nodetune.api import AtLeast, Check, FactAbsentError, FactsView, Ref, manual
-from nodetune.checks.shared.job_cpus import in_system_slice
+from nodetune.checks.shared import job_cpus
 
 
 def observe(facts: FactsView) -> int:
     """Return how many CPUs the slice that contains jobs may use."""
-    if not in_system_slice(facts):
+    if not job_cpus.in_system_slice(facts):
         raise FactAbsentError("neither Slurm nor Docker puts jobs into system.slice")
     slice_ = facts["cpu.cpusets"].get("system.slice")
     return int(slice_["count"] if slice_ else facts["cpu.count"])
@@ -27,13 +27,14 @@ def observe(facts: FactsView) -> int:
 
 CHECK = Check(
     observe=observe,
-    needs=("cpu.cpusets", "cpu.count", "slurm.present", "containers.engines", "kubernetes.present"),
+    needs=("cpu.cpusets", "cpu.count", *job_cpus.NEEDS),
     accept=AtLeast(Ref("cpu.count")),
     unit="CPUs",
     remedy=manual(
         "Run systemctl set-property system.slice AllowedCPUs= (and remove it from drop-ins: systemctl cat system.slice). The kernel "
         "keeps the old list then, until the next boot or: systemctl set-property --runtime system.slice "
-        "AllowedCPUs=$(cat /sys/fs/cgroup/cpuset.cpus.effective). To keep daemons off the cores of jobs, set AllowedCPUs= on the services themselves, or use Slurm's CpuSpecList."
+        "AllowedCPUs=$(cat /sys/fs/cgroup/cpuset.cpus.effective). To keep daemons off the cores of jobs, set AllowedCPUs= on the services themselves, or use Slurm's CpuSpecList, or "
+        "Docker's cgroup-parent: a slice outside of system.slice, for containers that are made from then on."
     ),
     severity="high",
     name="CPUs of jobs",

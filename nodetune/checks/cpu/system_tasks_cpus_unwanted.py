@@ -3,8 +3,8 @@
 Why it matters: Daemons, sessions and systemd itself take turns with jobs on every CPU. A site that reserves CPUs for them
 keeps the others free, which evens out the steps of a job. The site file declares the CPUs, which should be near no GPU:
 accept: 0-3, set: 0-3. nodetune then confines init.scope, system.slice and user.slice to them. Without such a line the check
-does not apply. It is for Kubernetes nodes: Slurm and Docker run jobs in system.slice, so nodetune refuses it there
-(job-cpus-confined).
+does not apply. It is for Kubernetes nodes: Slurm and Docker run jobs in system.slice (job-cpus-confined), so nodetune refuses it
+there, with the line of slurm.conf or daemon.json that helps.
 Confirm manually: systemctl show -p AllowedCPUs -p EffectiveCPUs init.scope system.slice user.slice
 Side effects of the fix: systemd reloads, which can take GPUs away from running containers. Everything in the three groups, also
 the kubelet and the container engine, shares those CPUs; pods do not.

@@ -6,7 +6,8 @@ large node idle during preprocessing that a program expects to run in parallel. 
 variable only if it is unset.
 Confirm manually: grep -rn NUM_THREADS /etc/environment /etc/profile.d /etc/security/pam_env.conf /etc/systemd/system.conf
 Side effects of the fix: New sessions and services choose their own number. Programs without a setting use every CPU
-that they are allowed to use.
+that they are allowed to use. apply removes lines from /etc/environment where the task prolog of nodetune's guard then sets the
+number of each task by its CPUs and GPUs. It leaves a line alone: to the prolog, the user has set it.
 Sources: https://gcc.gnu.org/onlinedocs/libgomp/OMP_005fNUM_005fTHREADS.html ;
 https://docs.pytorch.org/docs/stable/elastic/run.html ;
 https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
@@ -15,10 +16,11 @@ https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
 import re
 from typing import Any
 
-from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, manual
+from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, nccl_conf
 from nodetune.checks.shared.pci_devices import gpus_of_host
 
 MANY_CORES = 8
+TASK_PROLOG = "/opt/nodetune/guard/taskprolog"
 
 
 def observe(facts: FactsView) -> Any:
@@ -40,14 +42,26 @@ def _problem(text: str, share: int, there: str) -> Any:
     return []
 
 
+def left_alone(facts: FactsView) -> dict[str, str]:
+    """Leave what jobs may need: without our task prolog nothing else sets it, and the lines of a profile make a program."""
+    prolog = (facts.readable("slurm.config") or {}).get("settings", {}).get("taskprolog", "")
+    ours = str(prolog).startswith(TASK_PROLOG)
+    lines = [line for line in facts["cpu.thread_settings"] if not (ours and line.startswith("/etc/environment:"))]
+    why = "it counts over the task prolog" if ours else f"TaskProlog={TASK_PROLOG} would set it for each job"
+    return dict.fromkeys(lines, why)
+
+
 CHECK = Check(
     observe=observe,
-    needs=("cpu.thread_settings", "cpu.cores", "pci.gpus", "pci.devices"),
+    needs=("cpu.thread_settings", "cpu.cores", "pci.gpus", "pci.devices", "slurm.config"),
     applies=(GPU_ON_PCI,),
     accept=Empty("unset, or between 2 and the cores per GPU"),
-    remedy=manual(
-        "Remove the line from the named file, and let the job's launcher set it. torchrun sets it; a Slurm job runs "
-        "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK."
+    set="removed",
+    left_alone=left_alone,
+    remedy=nccl_conf(
+        file="/etc/environment",
+        steps="Remove the line from the named file, and let the job's launcher set it: torchrun does, and on a Slurm node so does the task "
+        "prolog of the guard (nodetune guard install -i HOSTS -b), by the CPUs and GPUs of each task.",
     ),
     severity="low",
 )

@@ -42,6 +42,15 @@ def left_out(settings: Sequence[Setting], candidates: Ports, missed: Callable[[P
     return problems(settings, judge)
 
 
+def only_one_choice(setting: Setting, ports: Ports, gpus: int) -> bool:
+    """Return whether NCCL_IB_HCA selects nothing, and all active ports are alike and as many as the GPUs: one for each."""
+    active = [port for port in ports.values() if port.get("state") == "ACTIVE"]
+    alike = len({(port.get("link_layer"), port.get("rate_gbps")) for port in active}) == 1
+    selection = NcclSelection(setting["value"])
+    nothing = setting["name"] == "NCCL_IB_HCA" and not selection.excludes and not _chosen(selection, ports)
+    return nothing and alike and len(active) == gpus
+
+
 def _ucx_fault(value: str, ports: Ports) -> str:
     odd = [token for token in value.split(",") if ":" in token and token.replace(":", "/") not in ports]
     return f"this host has no {', '.join(odd)}" if odd and ports else ""

@@ -36,6 +36,16 @@ def _invalid(name: str, value: str) -> str:
     return judge(value, about) if judge else ""
 
 
+def default_is_right(setting: Setting, about: About) -> bool:
+    """Return whether the default is what is wanted instead of an invalid value.
+
+    So it is of tuning that belongs to NCCL, and of a value that NCCL ignores or reads as the default: nothing changes then.
+    """
+    got, multiple = number(setting["value"])[0], about.get("multiple")
+    ignored = about.get("type") in ("word", "level") or bool(multiple and got % multiple) or got == about.get("default")
+    return about["component"] == "nccl" and (ignored or about["kind"] in ("debugging", "internal"))
+
+
 def _too_many_sockets(settings: Sequence[Setting]) -> Problems:
     threads, each = effective(settings, "NCCL_SOCKET_NTHREADS"), effective(settings, "NCCL_NSOCKS_PERTHREAD")
     if threads is None or each is None:

@@ -15,7 +15,7 @@ https://docs.nvidia.com/nvshmem/api/gen/env.html ; https://github.com/deepseek-a
 
 from typing import Any
 
-from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, FactsView, nccl_conf
 from nodetune.checks.shared.nccl_reading import is_at
 from nodetune.checks.shared.nccl_settings import subject, takes_effect
 
@@ -32,6 +32,19 @@ HARM: dict[str, tuple[list[str], str]] = {
 }
 
 
+OF_THE_SITE = {
+    "NVIDIA_TF32_OVERRIDE": "the site decides how exact its results are",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "the site decides how exact its results are",
+    "NVSHMEM_DISABLE_P2P": "it may work around a fault of the hardware",
+    "NVSHMEM_IBGDA_NIC_HANDLER": "a driver without PeerMappingOverride needs it before NVSHMEM 3.4.5",
+}
+
+
+def left_alone(facts: FactsView) -> dict[str, str]:
+    lines = facts["nccl.settings"]
+    return {subject(each): OF_THE_SITE[each["name"]] for each in lines if each["name"] in OF_THE_SITE}
+
+
 def observe(facts: FactsView) -> Any:
     known = [each for each in facts["nccl.settings"] if each["name"] in HARM and takes_effect(each)]
     told = {subject(each): (each["value"], *HARM[each["name"]]) for each in known}
@@ -42,6 +55,8 @@ CHECK = Check(
     needs=("nccl.settings",),
     observe=observe,
     accept=Empty("no such setting for the whole node"),
-    remedy=manual("Delete the named line. Set the variable in the script of the job that needs it."),
+    set="removed",
+    left_alone=left_alone,
+    remedy=nccl_conf(steps="Delete the named line. Set the variable in the script of the job that needs it."),
     severity="low",
 )

@@ -5,20 +5,19 @@ v2 users had to set 3. Guides and scripts (including NVIDIA's doRoCE.sh) still d
 after a change of address or VLAN it refers to another entry, or to an empty one, and connections fail.
 nccl-gid-index-wrong reports an index that does not work now.
 Confirm manually: show_gids; grep -rn NCCL_IB_GID_INDEX /etc/nccl.conf /etc/environment /etc/profile.d
-Side effects of the fix: None with NCCL 2.21 and newer, if a RoCE v2 entry with an IPv4 address exists. Containers with
-an older NCCL on RoCE still need the setting: set it in the container.
+Side effects of the fix: None: apply removes the line where NCCL is 2.21 or newer and the index is that of the only RoCE v2 GID
+with an IPv4 address of each port, and no container engine is on the host: containers with an older NCCL still need the setting.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-ib-gid-index ;
 https://github.com/NVIDIA/nccl (src/transport/net_ib/connect.cc)
 """
 
 from typing import Any
 
-from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, FactsView, nccl_conf
+from nodetune.checks.nccl.nccl_gid_index_wrong import CHOOSES_SINCE, choices
 from nodetune.checks.shared.nccl_reading import number
-from nodetune.checks.shared.nccl_settings import problems
+from nodetune.checks.shared.nccl_settings import of_containers, problems
 from nodetune.checks.shared.nccl_table import newest, release
-
-CHOOSES_SINCE = (2, 21)
 
 
 def fixed_indexes(facts: FactsView) -> Any:
@@ -35,12 +34,24 @@ def fixed_indexes(facts: FactsView) -> Any:
     return problems(facts["nccl.settings"], judge) or []
 
 
+def left_alone(facts: FactsView) -> dict[str, str]:
+    engines, found = of_containers(facts), choices(facts)
+
+    def judge(setting: Any, _: Any) -> str:
+        same = found and all(indexes == [number(setting["value"])[0]] for indexes in found)
+        return engines if same else "NCCL may select another GID, or none"
+
+    return problems(facts["nccl.settings"], judge)
+
+
 CHECK = Check(
-    needs=("nccl.settings", "nccl.libraries"),
+    needs=("nccl.settings", "nccl.libraries", "rdma.ports", "rdma.gids", "kubernetes.present", "containers.engines"),
     observe=fixed_indexes,
     accept=Empty("NCCL_IB_GID_INDEX not set"),
-    remedy=manual(
-        "Delete the named line. If several RoCE v2 addresses exist, select one with NCCL_IB_ADDR_RANGE (CIDR) "
+    set="removed",
+    left_alone=left_alone,
+    remedy=nccl_conf(
+        steps="Delete the named line. If several RoCE v2 addresses exist, select one with NCCL_IB_ADDR_RANGE (CIDR) "
         "instead of an index."
     ),
     severity="info",

@@ -12,18 +12,32 @@ https://github.com/NVIDIA/nccl (src/misc/utils.cc, src/misc/cudawrap.cc) ; https
 
 from typing import Any
 
-from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, FactsView, nccl_conf
 from nodetune.checks.nccl._effects import per_job
+from nodetune.checks.shared.nccl_settings import problems
 
 
 def job_settings(facts: FactsView) -> Any:
     return per_job(facts["nccl.settings"]) or []
 
 
+OF_THE_SITE = {
+    "NCCL_COMM_ID": "a program may have no other way to find its ranks",
+    "NCCL_HOSTID": "it may separate or join containers of this host",
+    "CUDA_VISIBLE_DEVICES": "it may keep a GPU for another use",
+}
+
+
+def left_alone(facts: FactsView) -> dict[str, str]:
+    return problems(facts["nccl.settings"], lambda setting, _: OF_THE_SITE.get(setting["name"], ""))
+
+
 CHECK = Check(
     needs=("nccl.settings",),
     observe=job_settings,
     accept=Empty("no per-job setting"),
-    remedy=manual("Delete the named line. Set the variable in the script of the job that needs it."),
+    set="removed",
+    left_alone=left_alone,
+    remedy=nccl_conf(steps="Delete the named line. Set the variable in the script of the job that needs it."),
     severity="high",
 )

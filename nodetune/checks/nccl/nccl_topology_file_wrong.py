@@ -6,14 +6,15 @@ bandwidth. On bare metal NCCL reads the real tree, and any file becomes wrong af
 latest.
 Healthy exception: A virtual machine needs such a file.
 Confirm manually: ls -l "$(sed -n 's/^NCCL_TOPO_FILE=//p' /etc/nccl.conf)"; xmllint --noout FILE
-Side effects of the fix: NCCL computes different rings for new jobs. Run a bandwidth test.
+Side effects of the fix: apply removes a line of bare metal whose file does not exist. Any other change has NCCL compute different
+rings for new jobs: run a bandwidth test.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-topo-file ;
 https://github.com/Azure/azhpc-images (components/customizations) ; https://github.com/aws/aws-ofi-nccl
 """
 
 from typing import Any
 
-from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, FactsView, nccl_conf
 from nodetune.checks.shared.nccl_settings import problems
 
 NAMES = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE")
@@ -38,12 +39,26 @@ def _fault(file: Any, virtual: Any) -> str:
     return "not an absolute path: it depends on the job's working directory" if file is None else ""
 
 
+def left_alone(facts: FactsView) -> dict[str, str]:
+    files, virtual = facts["nccl.topo_file"], facts["host.virtual"]
+
+    def judge(setting: Any, _: Any) -> str:
+        if virtual:
+            return "a virtual machine needs such a file"
+        there = files.get(setting["value"], {}).get("exists") is not False
+        return "someone made the file for this host" if there else ""
+
+    return problems(facts["nccl.settings"], judge)
+
+
 CHECK = Check(
     needs=("nccl.settings", "nccl.topo_file", "host.virtual"),
     observe=wrong_files,
     accept=Empty("unset on bare metal; a readable file in a virtual machine"),
-    remedy=manual(
-        "Bare metal: delete the line. Virtual machine: install the provider's file for exactly this machine size (Azure: "
+    set="removed",
+    left_alone=left_alone,
+    remedy=nccl_conf(
+        steps="Bare metal: delete the line. Virtual machine: install the provider's file for exactly this machine size (Azure: "
         "/opt/microsoft/.../topo.xml), set mode 0644, and use its full path."
     ),
     severity="high",

@@ -40,7 +40,8 @@ CHECK = Check(
     remedy=manual(
         "Slurm: srun --gpu-bind=closest with cores in gres.conf (AutoDetect=nvml). torchrun --numa-binding=node. mpirun: numactl "
         "--cpunodebind for each rank, by nvidia-smi topo -m. Docker: docker run --cpuset-cpus. Kubernetes: topologyManagerPolicy "
-        "single-numa-node."
+        "single-numa-node. A service of systemd 244 or newer: systemctl edit NAME, [Service] NUMAPolicy=preferred, NUMAMask=NODE, "
+        "CPUAffinity=numa; then restart it."
     ),
     severity="low",
     cost="bandwidth",

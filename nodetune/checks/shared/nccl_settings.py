@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from nodetune.api import FactsView
 from nodetune.checks.shared.nccl_reading import number
 from nodetune.checks.shared.nccl_table import About, release, variables
 
@@ -30,6 +31,12 @@ def meant(setting: Setting) -> str:
     """Return the name that the author intended."""
     name = str(setting["name"]).strip(" \t\r\"'\ufeff")
     return re.sub(r"^(export|set|setenv)\s+", "", name) if setting["scope"] in CONF_SCOPES else name
+
+
+def of_containers(facts: FactsView) -> str:
+    """Return why a line may matter that nothing on the host itself needs; empty where no container engine is there."""
+    engines = ", ".join(facts["containers.engines"])
+    return f"a container of {engines} may bring another NCCL, or a plugin, that needs it" if engines else ""
 
 
 # -- malformed lines of an nccl.conf: NCCL is not a shell and trims nothing ----------------------------------------------
@@ -144,6 +151,14 @@ def repeated(settings: Sequence[Setting]) -> Problems:
         losers = [each for each in same if each is not winner and _clash(each, winner)]
         found.update((subject(each), _overridden(each, winner)) for each in losers)
     return found
+
+
+def repeated_here(settings: Sequence[Setting]) -> set[str]:
+    """Return the subjects that lose to a line of their own file: no program gets them."""
+    files: dict[str, list[Setting]] = {}
+    for setting in settings:
+        files.setdefault(setting["file"], []).append(setting)
+    return {line for lines in files.values() for line in repeated(lines)}
 
 
 def _by_name(settings: Sequence[Setting]) -> Iterable[list[Setting]]:

@@ -39,6 +39,11 @@ def newest(libraries: Iterable[Mapping[str, Any]]) -> str:
     return max((str(each["version"]) for each in libraries if each.get("version")), key=release, default="")
 
 
+def oldest(libraries: Iterable[Mapping[str, Any]]) -> str:
+    """Return the oldest NCCL release of the host; an empty string if it has none, or one whose release is unknown."""
+    return min((str(each.get("version") or "") for each in libraries), key=release, default="")
+
+
 def only(libraries: Iterable[Mapping[str, Any]]) -> str:
     """Return the release if the host has one NCCL; an empty string if it has none or several, or the release is unknown."""
     versions = {each.get("version") for each in libraries}

@@ -31,7 +31,7 @@ KEY = "AllowedCPUs"
 
 
 def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
-    _require_jobs_elsewhere(host)
+    _require_jobs_elsewhere(" ".join(str(fix.value) for fix in fixes), host)
     made: list[dict[str, Any]] = []
     for fix in fixes:
         cpus = _cpus(fix.value, host)
@@ -43,19 +43,32 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     return [*made, *_dropin.handlers(units), *free]
 
 
-def _require_jobs_elsewhere(host: HostView) -> None:
+def _require_jobs_elsewhere(cpus: str, host: HostView) -> None:
     """Raise UnfixableError unless jobs are seen to run outside of the groups: in the kubelet's."""
     if not host["containers.cgroup_v2"]:
         raise UnfixableError("AllowedCPUs= needs control groups v2: boot with systemd.unified_cgroup_hierarchy=1 first")
     who = job_cpus.in_system_slice(host)
     if who:
         raise UnfixableError(
-            f"{who} runs jobs in system.slice, so the jobs would get its CPUs. Set AllowedCPUs= on single services, or CpuSpecList= in slurm.conf"
+            f"{who} runs jobs in system.slice, so the jobs would get its CPUs. {_instead(who, cpus, host)}"
         )
     if not any(name.startswith("kubepods") for name in host["cpu.cpusets"]):
         raise UnfixableError(
             "no group kubepods with a cpuset exists next to system.slice: jobs may run in system.slice or user.slice and would get only those CPUs"
         )
+
+
+def _instead(who: str, cpus: str, host: HostView) -> str:
+    """Return the line that keeps jobs off the CPUs, or out of system.slice."""
+    if who.startswith("Slurm"):
+        return (
+            f"Write into slurm.conf: NodeName={host.name} CpuSpecList={cpus} (in Slurm's numbers: by socket, core and thread), "
+            "keep the other settings of that node, and restart slurmd while no job runs"
+        )
+    return (
+        'Write into /etc/docker/daemon.json: "cgroup-parent": "containers.slice", restart Docker, and make every container again; '
+        f"then run systemctl set-property system.slice {KEY}={cpus}"
+    )
 
 
 def _require_alone(unit: str, host: HostView) -> None:

@@ -84,10 +84,21 @@ def assignments(text, values):
     return text
 
 
-def without_lines(text, lines):
-    """Remove every line that reads exactly like one of `lines`, but never a comment or a blank line."""
-    gone = {line for line in lines if line.strip() and not line.startswith("#")}
-    return "".join(line for line in _lines(text) if line.rstrip("\n") not in gone)
+def without_lines(text, lines, once=()):
+    """Remove every line that reads exactly like one of `lines`, but never a comment or a blank line.
+
+    Of a line in `once` the first stays. Raise ValueError if a line to remove continues the one before it, or on the next one.
+    """
+    kept, before = [], ""
+    for line in _lines(text):
+        bare_line = line.rstrip("\n")
+        wrong = bare_line in lines or (bare_line in once and bare_line in [each.rstrip("\n") for each in kept])
+        if not wrong or not bare_line.strip() or line.startswith("#"):
+            kept.append(line)
+        elif before.endswith("\\") or bare_line.endswith("\\"):
+            raise ValueError(f"the line {bare_line!r} belongs to another one: remove it manually")
+        before = bare_line
+    return "".join(kept)
 
 
 HOW = {
@@ -185,7 +196,8 @@ def _as_written(data, before):
 
 def _assigned(text, name, value):
     lines = _lines(text)
-    where = [number for number, line in enumerate(lines) if _name(line) == name]
+    names = (name, f"export {name}") if value is None else (name,)
+    where = [number for number, line in enumerate(lines) if _name(line) in names]
     for number in reversed(where if value is None else where[1:]):
         del lines[number]
     if value is None:

@@ -159,7 +159,7 @@ def test_an_assignment_lands_once_and_the_rest_stays(before, after):
 
 
 def test_a_null_takes_an_assignment_out():
-    assert edits.assignments("A=1\nB=2\nA=3", {"A": None}) == "B=2\n"
+    assert edits.assignments("A=1\nB=2\nexport A=3", {"A": None}) == "B=2\n"
 
 
 def test_a_value_with_a_line_break_is_refused():
@@ -174,6 +174,17 @@ def test_lines_are_taken_out_by_exact_text_and_comments_stay():
     assert edits.without_lines(after, gone) == after
     assert edits.without_lines("A=1\r\nB=2\nA=1", ["A=1"]) == "A=1\r\nB=2\n"
     assert edits.without_lines("A=1\r\nB=2\nA=1", ["A=1\r"]) == "B=2\nA=1"
+
+
+def test_of_a_line_that_is_there_twice_the_first_can_stay():
+    assert edits.without_lines("A=1\nB=2\nA=1", [], once=["A=1"]) == "A=1\nB=2\n"
+    assert edits.without_lines("A=1\nB=2\n", [], once=["A=1"]) == "A=1\nB=2\n"
+
+
+@pytest.mark.parametrize("text", ["B=2\\\nA=1\n", "A=1\\\nB=2\n"])
+def test_a_line_that_is_continued_is_left_alone(text):
+    with pytest.raises(ValueError, match="belongs to another one"):
+        edits.without_lines(text, [line for line in text.split("\n") if line.startswith("A")])
 
 
 def daemon_json(path):

@@ -27,10 +27,13 @@ def test_daemon_json_shows_what_containers_get_and_nothing_else(tree, collect, e
     engines("dockerd")
     tree(
         {
-            "/etc/docker/daemon.json": '{"runtimes": {"nvidia": {}}, "default-shm-size": "16g", "proxies": {"http-proxy": "http://u:p@x"}}'
+            "/etc/docker/daemon.json": '{"runtimes": {"nvidia": {}}, "default-shm-size": "16g", "cgroup-parent": "a.slice", '
+            '"proxies": {"http-proxy": "http://u:p@x"}}'
         }
     )
-    assert collect("containers")["containers.docker"] == {"value": {"default-shm-size": "16g", "runtimes": ["nvidia"]}}
+    assert collect("containers")["containers.docker"] == {
+        "value": {"cgroup-parent": "a.slice", "default-shm-size": "16g", "runtimes": ["nvidia"]}
+    }
 
 
 @pytest.mark.parametrize("content", ["{ not json", "[1]"])

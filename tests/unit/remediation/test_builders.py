@@ -739,7 +739,19 @@ def test_bad_nccl_conf_lines_go_by_text_and_others_are_named():
         {"lines": ["NCCL_DEBUG=INFO\r"]},
     )
     assert plan.edited(change) == r"without the line: NCCL_DEBUG=INFO\x0d"
-    assert "/root/.nccl.conf:2 NCCL_DEBUG: nodetune edits only /etc/nccl.conf" in notes(facts, given)
+    assert "/root/.nccl.conf:2 NCCL_DEBUG: nodetune edits only /etc/nccl.conf and" in notes(facts, given)
+
+
+def test_lines_of_two_files_are_two_edits_and_the_first_of_equal_lines_stays():
+    line, exported = "NCCL_IB_TC=106", 'export NCCL_DEBUG="INFO"'
+    facts = nccl_settings(("/etc/nccl.conf", 1, line), ("/etc/nccl.conf", 5, line), ("/etc/environment", 2, exported))
+    given = step(remedies.nccl_conf(), "removed", ("/etc/nccl.conf:5 NCCL_IB_TC", "/etc/environment:2 NCCL_DEBUG"))
+    found = {change["path"]: change["with"] for change in built(facts, given)}
+    assert found == {"/etc/nccl.conf": {"lines": [], "once": [line]}, "/etc/environment": {"lines": [exported]}}
+    assert [plan.edited(change) for change in built(facts, given)] == [
+        f"only once the line: {line}",
+        f"without the line: {exported}",
+    ]
 
 
 @pytest.mark.parametrize(

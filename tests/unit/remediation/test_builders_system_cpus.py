@@ -83,6 +83,17 @@ def test_groups_in_which_jobs_run_are_refused(more, why):
     assert any(word in refused(host(**more), wish()) for word in why.split("|"))
 
 
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ({"slurm__present": True}, "slurm.conf: NodeName=gpu01 CpuSpecList=0-3 "),
+        ({"kubernetes__present": False}, '/etc/docker/daemon.json: "cgroup-parent": "containers.slice"'),
+    ],
+)
+def test_a_refusal_gives_the_line_that_keeps_jobs_and_system_tasks_apart(more, line):
+    assert line in refused(host(**more), wish())
+
+
 @pytest.mark.parametrize("slurm", [True, False])
 @pytest.mark.parametrize("kubernetes", [True, False])
 @pytest.mark.parametrize("engines", [[], ["docker"], ["containerd"]])

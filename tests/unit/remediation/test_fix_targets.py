@@ -82,6 +82,7 @@ READ = {
     ("net_link", "adaptive-rx"): "net.coalescing",
     ("net_link", "channels"): "net.channels",
     ("net_link", "rings"): "net.rings",
+    ("nccl_conf", "variables"): "cpu.thread_settings",
     ("nfs_option", "caches"): "mounts.points",
     ("nfs_option", "nconnect"): "mounts.nfs",
     ("swap_off", "swap"): "memory.swaps",
@@ -107,6 +108,7 @@ FACT = {
 
 WORDS = {
     ("nccl_conf", "lines"): "without_lines",
+    ("nccl_conf", "variables"): "assignments",
     ("irq_affinity", "interrupts"): '"change": "irqs"',
     ("systemd_dropin", "logind.conf [Login] RemoveIPC"): "RemoveIPC=no",
     **{("limit", name): name for name in ("memlock", "nofile", "nproc", "rtprio", "stack")},
