@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
@@ -117,7 +118,7 @@ def _remarks(found: Nodes, tree: Tree, fabric: Fabric) -> Iterable[str]:
         yield f"No cable joins these {len(tree.roots)} parts: {', '.join(each.name for each in tree.roots)}. No job gets nodes of several."
     others = sum(guid not in found.used for guid in fabric.adapters)
     if others:
-        yield f"{text.count(others, 'adapter')} in the fabric belong to no host of this run."
+        yield f"In the fabric, and of no node of this run: {text.count(others, 'adapter')}."
 
 
 def _switches(tree: Tree) -> Iterable[tuple[str, str, str]]:
@@ -137,13 +138,22 @@ def _yaml(tree: Tree, blocks: Mapping[str, Sequence[str]], in_blocks: bool) -> I
         "    switches:",
     )
     for name, children, nodes in _switches(tree):
-        yield f"      - switch: {name}"
-        yield f"        children: {children}" if children else f"        nodes: {nodes}"
+        yield f"      - switch: {_scalar(name)}"
+        yield f"        children: {_scalar(children)}" if children else f"        nodes: {_scalar(nodes)}"
     if blocks:
         yield from ("- topology: nvlink", f"  cluster_default: {'true' if in_blocks else 'false'}", "  block:")
         yield from (f"    block_sizes: [{TRAYS}]", "    blocks:")
         for name, trays in blocks.items():
-            yield from (f"      - block: {name}", f"        nodes: {nodeset.for_slurm(trays)}")
+            yield from (f"      - block: {_scalar(name)}", f"        nodes: {_scalar(nodeset.for_slurm(trays))}")
+
+
+def _scalar(name: str) -> str:
+    """Return a name as a text of YAML: quoted where it may be a number, a list or a word such as `no`."""
+    return (
+        name
+        if re.match(r"[A-Za-z][^,]{3}", name) and not name.lower().startswith(("true", "false", "null"))
+        else f'"{name}"'
+    )
 
 
 def _conf(tree: Tree, blocks: Mapping[str, Sequence[str]]) -> Iterable[str]:

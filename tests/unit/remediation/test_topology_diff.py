@@ -193,7 +193,7 @@ def test_hosts_that_cannot_be_told_apart_are_listed_with_the_reason(lines):
         "# Not in it: gpu0002,x[1-2]: the fabric has no adapter with the GUID of one of its own.",
     ]
     assert [line for line in told if "nodes:" in line] == ["+        nodes: gpu0001", "+        nodes: gpu0011"]
-    assert "# 2 adapters in the fabric belong to no host of this run." not in told
+    assert "# In the fabric, and of no node of this run: 3 adapters." in told
 
 
 def test_a_host_between_two_leaf_switches_is_in_none(lines):
@@ -215,9 +215,19 @@ def test_switches_in_a_ring_are_joined_and_separate_fabrics_are_not(switches, li
     assert switches((net, results))["fabric-leaf01"] == "leaf[01-03]"
 
 
+def test_names_that_yaml_takes_for_something_else_are_quoted(switches):
+    net, results = fabrics.Net(), []
+    leaf = net.switch(fabrics.managed("1e5"))
+    for name in ("1", "2", "no", "0x1f"):
+        guid = net.adapter(f"{name} mlx5_0")
+        net.link(guid, leaf)
+        results.append(fabrics.host(name, {"mlx5_0": guid}))
+    assert switches((net, results)) == {"1e5": "[1-2],0x1f,no"}
+
+
 def test_hosts_outside_of_the_run_are_counted(lines):
     net, results = fabrics.fat_tree(8, 4, 1)
-    assert "# 6 adapters in the fabric belong to no host of this run." in lines((net, results[:2]))
+    assert "# In the fabric, and of no node of this run: 6 adapters." in lines((net, results[:2]))
     assert lines((net, []))[2] == "# No host has a place in the fabric."
 
 
