@@ -140,30 +140,34 @@ def test_a_cable_to_another_unit_is_named_and_joins_no_units(lines, switches):
     assert "# Look at the cables of gpu0002: some adapters lead to su02-rail4, most elsewhere." in lines((net, results))
 
 
-def issue_265(model=None, **more):
+COMPUTE, STORAGE = ("mlx5_0", "mlx5_1"), ("mlx5_2", "mlx5_3", "mlx5_4")
+
+
+def issue_265(storage=STORAGE, **more):
     """Two compute switches with three hosts each, below one spine, and a storage switch with all of them."""
     net, results = fabrics.Net(), []
     low = [net.switch(fabrics.managed(f"switch{number}")) for number in (1, 2)]
     net.full(low, [net.switch(fabrics.managed("spine1"))])
-    storage = net.switch(fabrics.managed("switch-storage1"))
+    apart = net.switch(fabrics.managed("switch-storage1"))
     for number, name in enumerate("ABCDEF"):
-        guids = {device: net.adapter(f"{name} {device}") for device in ("mlx5_0", "mlx5_1", "mlx5_2")}
-        net.link(guids["mlx5_0"], low[number // 3])
-        net.link(guids["mlx5_1"], low[number // 3])
-        net.link(guids["mlx5_2"], storage)
-        results.append(fabrics.host(name, guids, gpus=2, model=model, **more))
+        guids = {device: net.adapter(f"{name} {device}") for device in (*COMPUTE, *storage)}
+        for device, guid in guids.items():
+            net.link(guid, low[number // 3] if device in COMPUTE else apart)
+        results.append(fabrics.host(name, guids, gpus=2, **more))
     return net, results
 
 
+OF_265 = {"switch1": "A,B,C", "switch2": "D,E,F", "spine1": "switch[1-2]"}
+
+
 def test_storage_adapters_are_told_by_where_the_gpus_are(switches):
-    right = {"switch1": "A,B,C", "switch2": "D,E,F", "spine1": "switch[1-2]"}
-    assert switches(issue_265()) == right
-    # without PCIe switches: the one card of another model is near the GPUs of one socket only
-    assert switches(issue_265({"mlx5_2": "storage"}, flat=True)) == right
+    assert switches(issue_265()) == OF_265
+    # without PCIe switches: the cards of another model are near the GPUs of one socket only
+    assert switches(issue_265(model=dict.fromkeys(STORAGE, "storage"), flat=True)) == OF_265
 
 
 def test_a_host_whose_storage_adapter_looks_like_the_others_is_placed_by_most_links(switches):
-    assert switches(issue_265(flat=True)) == {"switch1": "A,B,C", "switch2": "D,E,F", "spine1": "switch[1-2]"}
+    assert switches(issue_265(STORAGE[:1], flat=True)) == OF_265
 
 
 def test_hosts_that_cannot_be_told_apart_are_listed_with_the_reason(lines):
