@@ -28,6 +28,32 @@ def _fold(hosts: tuple[str, ...]) -> str:
     return ",".join(([folded] if folded else []) + sorted(odd))
 
 
+NUMBERED = re.compile(r"(.*?)(\d{1,18})")
+
+
+def for_slurm(hosts: Iterable[str]) -> str:
+    """Fold host names as Slurm reads and sorts them: only by the number at their end, which is all that it takes everywhere."""
+    found: dict[str, set[str]] = {}
+    for host in hosts:
+        parts = NUMBERED.fullmatch(host)
+        found.setdefault(parts[1] if parts else host, set()).add(parts[2] if parts else "")
+    return ",".join(prefix + part for prefix in sorted(found) for part in _numbers(found[prefix]))
+
+
+def _numbers(texts: set[str]) -> list[str]:
+    """Return the ends of names with one prefix: the empty one by itself, all others within one pair of brackets."""
+    runs: list[list[str]] = []
+    for text in sorted(texts - {""}, key=lambda text: (int(text), text)):
+        last = runs[-1][-1] if runs else ""
+        alike = len(last) == len(text) or not (last.startswith("0") or text.startswith("0"))
+        if last and alike and int(last) + 1 == int(text):
+            runs[-1][1:] = [text]
+        else:
+            runs.append([text])
+    folded = ",".join("-".join(run) for run in runs)
+    return ([""] if "" in texts else []) + ([f"[{folded}]" if len(texts - {""}) > 1 else folded] if runs else [])
+
+
 def unfold(text: str) -> list[str]:
     """Return the hosts of a node set, in its order. Raise ValueError if it is invalid or too large."""
     count = 1

@@ -8,7 +8,7 @@ import re
 from nodetune.onhost import command, cpu_list
 
 from . import processes, read
-from .slurm_conf import cluster_settings, config_lines, names_host, node_line, pairs, topologies
+from .slurm_conf import cluster_settings, config_lines, names_host, node_line, pairs, place, topologies
 
 CONFIGS = (
     "/etc/slurm/slurm.conf",
@@ -73,17 +73,32 @@ def collect(names, step):
     if path is None:
         unset = "Slurm is installed, but neither configured nor running" if installed else "Slurm is not installed"
         missing = read.absent("no slurm.conf found" if present else unset)
-        for name in ("config", "cluster", "node", "reserved", "gres", "cgroup", "detects", "registered"):
+        for name in ("config", "cluster", "node", "reserved", "topology", "gres", "cgroup", "detects", "registered"):
             yield name, missing
         return
     host = _option(words, "-N") or platform.node().partition(".")[0]
     yield from _facts(path, host)
+    yield "topology", read.tried(_topology, os.path.dirname(path), host, words)
     prefix = os.path.dirname(os.path.dirname(words[0])) if words and os.path.isabs(words[0]) else "/usr"
     yield "detects", _detects(path, prefix)
     if "registered" in names:
         step("scontrol show node")
         here = present and read.tried(_registered, path, host, prefix)
         yield "registered", here or read.absent("no slurmd on this host")
+
+
+def _topology(folder, host, words):
+    return read.value(dict(place(folder, host), hostname=host, version=_version(words)))
+
+
+def _version(words):
+    """Return the version that slurmd has, such as 25.05.2; null if it cannot be asked."""
+    tool = words[0] if words and os.path.isabs(words[0]) else command.find("slurmd", read.ROOT)
+    try:
+        found = re.search(r"\d+\.\d+\.\d+", read.run([read.ROOT + tool, "-V"])) if tool else None
+    except OSError:
+        return None
+    return found.group() if found else None
 
 
 def _starts():

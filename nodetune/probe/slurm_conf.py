@@ -57,6 +57,58 @@ def topologies(folder):
     return {"topologyyaml": ",".join(sorted(kinds))} if read.exists(path) else {}
 
 
+IN_YAML = re.compile(r"^\s*(-\s+)?(topology|switch|block|ring|children|nodes):\s*[\"']?([^\"'#\n]*)", re.MULTILINE)
+DEEPEST_TREE = 20
+"""Slurm takes no deeper one."""
+
+
+def place(folder, host):
+    """Return the file with the network's topology, and for each topology in it the switches and blocks above a node.
+
+    The file is null if there is none. Of topology.yaml only what is written line by line is read.
+    """
+    path = os.path.join(folder, "topology.yaml")
+    if read.exists(path):
+        parts = _parts_of_yaml(read.text(path))
+    else:
+        path = os.path.join(folder, "topology.conf")
+        if not read.exists(path):
+            return {"file": None, "above": {}}
+        parts = [dict(pairs(line), topology="default") for line in config_lines(path)]
+    above = {}
+    for name in {part["topology"] for part in parts}:
+        found = _above([part for part in parts if part["topology"] == name], host)
+        if found:
+            above[name] = found
+    return {"file": path, "above": above}
+
+
+def _parts_of_yaml(text):
+    parts, topology = [], ""
+    for starts, key, value in IN_YAML.findall(text):
+        if key == "topology":
+            topology = value.strip()
+        elif starts or not parts:
+            parts.append({"topology": topology, key: value.strip()})
+        else:
+            parts[-1][key] = value.strip()
+    return parts
+
+
+def _above(parts, host):
+    """Return the names of the switches and blocks that contain a node, and of the switches above those, in this order."""
+    found, new = [], {_name(part) for part in parts if names_host(part.get("nodes", ""), host)}
+    while new and len(found) < DEEPEST_TREE:
+        found += sorted(new)
+        lower = [(_name(part), part.get("children") or part.get("switches", "")) for part in parts]
+        new = {name for name, each in lower if any(names_host(each, below) for below in new)} - set(found)
+    return found
+
+
+def _name(part):
+    return next((part[key] for key in ("switch", "block", "ring", "switchname", "blockname") if key in part), "")
+
+
 def node_line(lines, host):
     """Return the settings of this node's NodeName line over NodeName=DEFAULT; None if there is none."""
     default, found = {}, None

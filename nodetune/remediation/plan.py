@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nodetune.api.model import DISRUPTIONS, FREE, Check, Finding, HostFacts, HostResult, disruption_name, fix_of
-from nodetune.audit import gpu_users, log_gap, summary
+from nodetune.audit import evaluate, gpu_users, log_gap, summary
 from nodetune.audit.selection import Selection
 from nodetune.foundation import text as plain_text
 from nodetune.remediation import host_changes, read_only_systems
@@ -24,17 +24,25 @@ LeftOut = tuple[tuple[Finding, str], ...]
 """Findings that are not fixed, with the reason."""
 
 
+@dataclass(frozen=True)
 class PlanSelection(Selection):
-    """A selection of checks that also asks for the facts that carrying out their fixes takes."""
+    """A selection of checks that also asks for the facts that carrying out their fixes takes, and for `more`."""
+
+    more: tuple[str, ...] = ()
 
     @staticmethod
-    def of(selection: Selection) -> PlanSelection:
+    def of(selection: Selection, more: Iterable[str] = ()) -> PlanSelection:
         return PlanSelection(
-            selection.profiles, selection.site, selection.select, selection.ignore, files=selection.files
+            selection.profiles,
+            selection.site,
+            selection.select,
+            selection.ignore,
+            files=selection.files,
+            more=tuple(more),
         )
 
     def facts(self) -> set[str]:
-        return super().facts() | facts_for(check.remedy.kind for check in self.candidates)
+        return super().facts() | facts_for(check.remedy.kind for check in self.candidates) | evaluate.raw(self.more)
 
 
 def added(selection: Selection | None) -> tuple[Check, ...]:

@@ -12,7 +12,7 @@ from nodetune.remediation.request import BY_NAME, PlanRequest
 
 def plan_hosts(request: PlanRequest, show: Show) -> tuple[list[HostResult], list[HostPlan]]:
     """Return the results with their facts and the plans without, both by host name."""
-    selection, connection = PlanSelection.of(request.selection), request.connection
+    selection, connection = PlanSelection.of(request.selection, _more(request)), request.connection
     if request.facts_path:
         found = run.saved_with_facts(request.facts_path, selection, connection)
     else:
@@ -20,3 +20,11 @@ def plan_hosts(request: PlanRequest, show: Show) -> tuple[list[HostResult], list
     return found, [
         plan.plan(each, BY_NAME[request.max_disruption], site=plan.added(selection)).without_facts() for each in found
     ]
+
+
+def _more(request: PlanRequest) -> tuple[str, ...]:
+    if not request.fabric:
+        return ()
+    from nodetune.remediation import topology_diff  # most plans have no fabric
+
+    return topology_diff.NEEDS

@@ -81,12 +81,19 @@ class ApplyRequest(ChangeRequest):
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """Plan fixes for hosts or saved facts."""
+    """Plan fixes for hosts or saved facts, and the files of the scheduler: by the fabric, if it is known."""
 
     connection: ConnectionOptions = built()
     selection: Selection = built()
     facts_path: Path | None = None
+    scheduler_diff: Path | None = None
+    fabric: tuple[Path, ...] = ()
     max_disruption: str = disruption_name(DISRUPTIONS[-1])
+
+    def __post_init__(self) -> None:
+        """Raise RequestError."""
+        if self.fabric and not self.scheduler_diff:
+            raise RequestError("--fabric needs --scheduler-diff FILE, which gets the topology")
 
 
 @dataclass(frozen=True)

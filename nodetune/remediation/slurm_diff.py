@@ -131,18 +131,22 @@ def _reserved(facts: FactsView) -> tuple[str, list[str]]:
     return file, [RESERVED, f"+NodeName={HOSTS} CoreSpecCount={int(facts['cpu.sockets'])}"]
 
 
-def _topology(facts: FactsView) -> tuple[str, list[str]]:
+def topology(facts: FactsView) -> tuple[str, list[str]]:
     """Return the block of the NVLink rack of this host, unless Slurm knows blocks."""
     in_yaml, plugin = "topologyyaml" in facts["slurm.cluster"], nvlink_blocks_unknown.observe(facts)
     file = str(PurePosixPath(facts["slurm.config"]["file"]).with_name("topology." + ("yaml" if in_yaml else "conf")))
     if not facts["slurm.present"] or not isinstance(plugin, str) or plugin == "topology/block":
         return file, []
-    racks = {(each.get("cluster_uuid"), each.get("clique_id")) for each in facts["gpu.fabric"].values()}
-    ((rack, clique),) = racks
-    block = f"{re.sub(r'[^A-Za-z0-9-]', '', str(rack))[:36]}-{int(clique)}"
+    block = rack(facts)
     if in_yaml:
         return file, [YAML_BLOCKS, f"+- block: {block}", f"+  nodes: {HOSTS}"]
     return file, [BLOCKS, f"+BlockName={block} Nodes={HOSTS}"]
+
+
+def rack(facts: FactsView) -> str:
+    """Return the name for the block of this host's NVLink rack. Raise ValueError or a fact's error where it has none."""
+    ((uuid, clique),) = {(each.get("cluster_uuid"), each.get("clique_id")) for each in facts["gpu.fabric"].values()}
+    return f"{re.sub(r'[^A-Za-z0-9-]', '', str(uuid))[:36]}-{int(clique)}"
 
 
 def _whole(word: str) -> str:
@@ -150,4 +154,4 @@ def _whole(word: str) -> str:
     return word if word.startswith("task/") else f"task/{word}"
 
 
-PARTS = (_gres, _cgroup, _slurm, _reserved, _topology)
+PARTS = (_gres, _cgroup, _slurm, _reserved, topology)

@@ -1,7 +1,10 @@
 """`nodetune plan`."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +20,9 @@ from nodetune.remediation.plan import HostPlan
 from nodetune.remediation.plan_hosts import plan_hosts
 from nodetune.remediation.request import BY_NAME, PlanRequest
 from nodetune.report.sections import CommandOptions
+
+if TYPE_CHECKING:
+    from nodetune.remediation.fabric_file import Fabric
 
 
 @requests.command("plan", PlanRequest)
@@ -41,6 +47,12 @@ from nodetune.report.sections import CommandOptions
     **cli_options.FILE,
     help="Write what to change in the configuration of Slurm and the kubelet to this file, as a diff to review.",
 )
+@click.option(
+    "--fabric",
+    **cli_options.FILE,
+    multiple=True,
+    help="With --scheduler-diff: the topology for Slurm by the InfiniBand fabric, which `ibnetdiscover > FILE` saved. One file a subnet.",
+)
 @cli_options.output_format
 @cli_options.output
 @verbosity.progress_option
@@ -48,7 +60,6 @@ def command(
     request: PlanRequest,
     files: bool,
     export: Path | None,
-    scheduler_diff: Path | None,
     output_format: str,
     output: Path | None,
 ) -> int:
@@ -56,9 +67,10 @@ def command(
 
     Exit code: 0 done, 2 usage, 3 hosts were not reached, or checks are unknown.
     """
+    fabric = _fabric(request.fabric)
     probed, plans = plan_hosts(request, Terminal())
-    if scheduler_diff:
-        _propose(probed, scheduler_diff)
+    if request.scheduler_diff:
+        _propose(probed, request.scheduler_diff, fabric)
     if export:
         from nodetune.remediation import export as exporting
 
@@ -86,10 +98,18 @@ def _following(plans: Sequence[HostPlan], commands: CommandOptions) -> str:
     return commands.audit() if left and not any(each.findings for each in plans) else ""
 
 
-def _propose(probed: list[HostResult], file: Path) -> None:
+def _fabric(files: tuple[Path, ...]) -> Fabric | None:
+    if not files:
+        return None
+    from nodetune.remediation import fabric_file
+
+    return fabric_file.read(*files)
+
+
+def _propose(probed: list[HostResult], file: Path, fabric: Fabric | None) -> None:
     """Write the diff for the scheduler's files, which belong to a cluster and not to a host."""
     from nodetune.remediation import scheduler_diff
 
     with cli_options.writing(file) as stream:
-        count = scheduler_diff.write(probed, stream)
+        count = scheduler_diff.write(probed, stream, fabric)
     verbosity.note(f"{file}: {text.count(count, 'change')} proposed for Slurm and the kubelet")

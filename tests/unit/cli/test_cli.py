@@ -146,6 +146,19 @@ def test_a_plan_writes_a_diff_for_the_scheduler_to_a_file(tmp_path):
     assert "+TaskPlugin=task/affinity,task/cgroup\n" in (tmp_path / "slurm.diff").read_text()
 
 
+def test_a_fabric_is_read_before_any_host_and_needs_the_diff(tmp_path):
+    facts = Path(__file__).parents[2] / "data" / "synthetic" / "hgx-h200-untuned.json"
+    words = ("plan", "--facts", facts, "--fabric", tmp_path / "fabric")
+    done = nodetune(*words)
+    assert (done.returncode, "--fabric needs --scheduler-diff FILE" in done.stderr) == (2, True)
+    for content, told in ((None, "No such file"), ("garbage\n", "is not a line of a fabric")):
+        if content:
+            (tmp_path / "fabric").write_text(content)
+        done = nodetune(*words, "--scheduler-diff", tmp_path / "slurm.diff")
+        assert (done.returncode, told in done.stderr, done.stderr.count("\n")) == (2, True, 1)
+        assert not (tmp_path / "slurm.diff").exists()
+
+
 def test_an_audit_of_saved_facts_says_what_the_live_one_said(tmp_path):
     """Of the very same facts: what else runs on this machine may change it between two readings."""
     live = in_process("audit", "--cache", tmp_path / "saved", "--format", "json", "--fail-on", "never")

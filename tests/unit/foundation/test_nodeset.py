@@ -37,3 +37,19 @@ def test_a_node_set_has_65536_hosts_at_most():
 def test_what_is_no_node_set_says_how_to_write_one():
     with pytest.raises(ValueError, match=r"'gpu\[1-' is not a valid node set \(.*\): write it like gpu\[001-128,200\]"):
         nodeset.unfold("gpu[1-")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "folded"),
+    [
+        ("r1c1,r1c2,r2c1,r2c2", "r1c[1-2],r2c[1-2]"),
+        ("gpu2-ib,gpu1-ib,x", "gpu1-ib,gpu2-ib,x"),
+        ("n11,n8,n10,n09", "n[8,09-11]"),
+        ("n9,n10,n1,n3", "n[1,3,9-10]"),
+        ("n,n1,n01", "n,n[01,1]"),
+        ("S-9999999999999998,S-9999999999999999", "S-[9999999999999998-9999999999999999]"),
+        ("7", "7"),
+    ],
+)
+def test_names_for_slurm_are_folded_by_the_number_at_their_end_alone(hosts, folded):
+    assert nodeset.for_slurm(hosts.split(",")) == folded

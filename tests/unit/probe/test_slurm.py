@@ -237,3 +237,56 @@ def test_host_lists_name_hosts_as_slurm_means_them(expression, host, named):
 )
 def test_gpus_are_counted_in_every_way_that_gres_is_written(gres, count):
     assert slurm.gres_count(gres) == count
+
+
+TREE = """\
+SwitchName=s1 Nodes=gpu[001-002]  # one
+SwitchName=s2 Nodes=gpu[003-004]
+Switchname=top \\
+ switches=s[1-2]
+"""
+YAML = """\
+---
+# two
+- topology: tree1
+  cluster_default: true
+  tree:
+    switches:
+      - switch: sw_root
+        children: s[1-2]
+      - nodes: "gpu[001-002]"
+        switch: s1   # leaf
+      - switch: s2
+        nodes: gpu003
+- topology: racks
+  block:
+    block_sizes:
+      - 18
+    blocks:
+      - block: b1
+        nodes: gpu[002,004]
+- topology: flat1
+  flat: true
+"""
+
+
+def test_the_place_of_the_node_is_that_of_the_file_which_slurm_reads(tree, collect):
+    tree({**FILES, "/proc/7/cmdline": "slurmd\0-N\0gpu002\0"})
+    none = {"hostname": "gpu002", "version": None, "file": None, "above": {}}
+    assert collect("slurm")["slurm.topology"] == {"value": none}
+    tree({"/etc/slurm/topology.conf": TREE})
+    conf = {**none, "file": "/etc/slurm/topology.conf", "above": {"default": ["s1", "top"]}}
+    assert collect("slurm")["slurm.topology"] == {"value": conf}
+    tree({"/etc/slurm/topology.conf": "BlockName=b1 Nodes=gpu[001-004]\nBlockSizes=4\n"})
+    assert collect("slurm")["slurm.topology"]["value"]["above"] == {"default": ["b1"]}
+    tree({"/etc/slurm/topology.yaml": YAML})
+    both = {**none, "file": "/etc/slurm/topology.yaml", "above": {"tree1": ["s1", "sw_root"], "racks": ["b1"]}}
+    assert collect("slurm")["slurm.topology"] == {"value": both}
+    tree({"/etc/slurm/topology.yaml": "[{topology: a, tree: {switches: [{switch: s1, nodes: gpu002}]}}]"})
+    assert collect("slurm")["slurm.topology"]["value"]["above"] == {}
+
+
+def test_switches_in_a_circle_end(tree, collect):
+    circle = "SwitchName=s1 Nodes=gpu002\nSwitchName=a Switches=s1,b\nSwitchName=b Switches=a\n"
+    tree({**FILES, "/etc/slurm/topology.conf": circle})
+    assert collect("slurm")["slurm.topology"]["value"]["above"] == {"default": ["s1", "a", "b"]}

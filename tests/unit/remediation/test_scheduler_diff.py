@@ -147,6 +147,12 @@ def test_the_names_of_many_hosts_are_whole():
     assert sorted(nodeset.unfold(told[2].strip("@ "))) == sorted(names)
 
 
+def test_the_names_of_hosts_are_folded_as_slurm_reads_them():
+    bad = gres(("/dev/nvidia[0-1]", ""))
+    lines = diff(*(node(f"gpu{number}-ib", of=(0, 0), slurm__gres=bad) for number in (1, 2)))
+    assert lines[-1].startswith("+NodeName=gpu1-ib,gpu2-ib Name=gpu ")
+
+
 def test_with_numa_nodes_as_sockets_a_gpu_gets_cores_of_its_node():
     nodes = Value({str(number): NODE for number in range(4)})
     parameters = Value({"file": "/s", "settings": {**SETTINGS, "slurmdparameters": "numa_node_as_socket"}})
