@@ -115,6 +115,12 @@ def nfs_option(option: str) -> Remedy:
     return Remedy("nfs_option", option, disruption="reboot", file="/etc/fstab", per_subject=True)
 
 
+def nfs_read_ahead() -> Remedy:
+    """Set the read-ahead of NFS mounts: now, and at each mount with udev."""
+    file = "/etc/udev/rules.d/99-zz-nodetune-nfs.rules"
+    return Remedy("nfs_read_ahead", "read_ahead_kb", file=file, per_subject=True)
+
+
 def lustre_param(name: str) -> Remedy:
     """Set a parameter of Lustre clients: now, and by a unit after each mount."""
     return Remedy("lustre_param", name, file="/etc/systemd/system/nodetune-lustre.service", per_subject=True)

@@ -84,6 +84,7 @@ READ = {
     ("net_link", "rings"): "net.rings",
     ("nfs_option", "caches"): "mounts.points",
     ("nfs_option", "nconnect"): "mounts.nfs",
+    ("nfs_read_ahead", "read_ahead_kb"): "mounts.nfs_read_ahead_kb",
     ("swap_off", "swap"): "memory.swaps",
     ("system_cpus", "AllowedCPUs"): "cpu.allowed_cpus",
     ("systemd_dropin", "logind.conf [Login] RemoveIPC"): "services.remove_ipc",
