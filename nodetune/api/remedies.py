@@ -126,11 +126,13 @@ def lustre_param(name: str) -> Remedy:
     return Remedy("lustre_param", name, file="/etc/systemd/system/nodetune-lustre.service", per_subject=True)
 
 
-def net_link(setting: str, disruption: str = "network flap") -> Remedy:
-    """Set MTU, rings, channels or coalescing of a network link: now, and at boot with a .link file."""
-    return Remedy(
-        "net_link", setting, disruption=disruption, file="/etc/systemd/network/00-nodetune-*.link", per_subject=True
-    )
+def net_link(setting: str, disruption: str = "network flap", steps: str = "") -> Remedy:
+    """Set MTU, rings, channels or coalescing of a network link: now, and at boot with a .link file, or by who sets its MTU.
+
+    `steps`: what an admin does where neither the check nor the site sets it.
+    """
+    file = "/etc/systemd/network/00-nodetune-*.link"
+    return Remedy("net_link", setting, disruption=disruption, file=file, steps=steps, per_subject=True)
 
 
 def nccl_conf(name: str = "") -> Remedy:

@@ -45,6 +45,7 @@ def collect(names, step):
     subnets = read.file_fact("/proc/net/route", _subnets)
     yield "subnets", subnets
     yield "default_interface", _default_interface()
+    yield "addresses", read.file_fact("/proc/net/fib_trie", _addresses)
     yield "ipv4_conf", _ipv4_conf(subnets.get("value", {}))
     step("neighbours")
     yield "neighbours", read.file_fact("/proc/net/stat/arp_cache", _neighbours)
@@ -151,6 +152,12 @@ def _subnets(content):
             if link not in found[text]:
                 found[text].append(link)
     return found
+
+
+def _addresses(content):
+    """Return the IPv4 addresses of this host, without those of its loopback."""
+    leaves = re.findall(r"\|-- (\S+)\n\s+/32 host LOCAL", content)
+    return sorted({each for each in leaves if not each.startswith("127.")})
 
 
 def _default_interface():

@@ -18,6 +18,24 @@ dat1\t000200C0\t00000000\t0001\t0\t0\t201\t00FFFFFF\t0\t0\t0
 dat0\t0A0200C0\t00000000\t0005\t0\t0\t0\tFFFFFFFF\t0\t0\t0
 """
 
+FIB_TRIE = """\
+Main:
+  +-- 0.0.0.0/0 3 0 5
+     |-- 0.0.0.0
+        /0 universe UNICAST
+     +-- 10.0.2.0/24 2 0 2
+        |-- 10.0.2.0
+           /24 link UNICAST
+        |-- 10.0.2.15
+           /32 host LOCAL
+        |-- 10.0.2.255
+           /32 link BROADCAST
+     |-- 127.0.0.1
+        /32 host LOCAL
+     |-- 192.0.2.1
+        /32 host LOCAL
+"""
+
 
 def link(name, device=None, **attributes):
     files = {f"/sys/class/net/{name}/{key}": str(text) for key, text in {"type": 1, "mtu": 1500, **attributes}.items()}
@@ -86,6 +104,11 @@ def test_a_bond_is_no_physical_link_and_its_members_name_it(host, collect):
     links = collect("net")["net.links"]["value"]
     assert links["bond0"]["physical"] is False
     assert links["dat0"]["master"] == "bond0"
+
+
+def test_the_addresses_of_a_host_are_those_that_the_kernel_calls_its_own(tree, collect):
+    tree({"/proc/net/fib_trie": FIB_TRIE})
+    assert collect("net", ["addresses"])["net.addresses"] == {"value": ["10.0.2.15", "192.0.2.1"]}
 
 
 def test_a_file_in_the_class_folder_is_no_link(tree, collect):

@@ -81,6 +81,7 @@ READ = {
     ("mps", "mps"): "mps.daemons",
     ("net_link", "adaptive-rx"): "net.coalescing",
     ("net_link", "channels"): "net.channels",
+    ("net_link", "mtu"): "net.links",
     ("net_link", "rings"): "net.rings",
     ("nfs_option", "caches"): "mounts.points",
     ("nfs_option", "nconnect"): "mounts.nfs",
