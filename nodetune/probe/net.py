@@ -3,6 +3,8 @@
 Facts over links cover links with a device; bonds, bridges and container links appear only in `links`.
 """
 
+import errno
+import fcntl
 import os
 import re
 import socket
@@ -31,6 +33,7 @@ STATISTICS = (
     "tx_carrier_errors",
 )
 ROUTE_GATEWAY = 2
+SIOCGIFADDR = 0x8915
 
 
 def collect(names, step):
@@ -45,7 +48,7 @@ def collect(names, step):
     subnets = read.file_fact("/proc/net/route", _subnets)
     yield "subnets", subnets
     yield "default_interface", _default_interface()
-    yield "addresses", read.file_fact("/proc/net/fib_trie", _addresses)
+    yield "addresses", read.each({name: _address(name) for name in physical})
     yield "ipv4_conf", _ipv4_conf(subnets.get("value", {}))
     step("neighbours")
     yield "neighbours", read.file_fact("/proc/net/stat/arp_cache", _neighbours)
@@ -154,10 +157,14 @@ def _subnets(content):
     return found
 
 
-def _addresses(content):
-    """Return the IPv4 addresses of this host, without those of its loopback."""
-    leaves = re.findall(r"\|-- (\S+)\n\s+/32 host LOCAL", content)
-    return sorted({each for each in leaves if not each.startswith("127.")})
+def _address(name):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        try:
+            answer = fcntl.ioctl(asked, SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
+        except OSError as problem:
+            none = problem.errno in (errno.EADDRNOTAVAIL, errno.ENODEV)
+            return read.absent("no IPv4 address") if none else read.unread(read.why(problem))
+    return read.value(socket.inet_ntoa(answer[20:24]))
 
 
 def _default_interface():

@@ -73,17 +73,18 @@ def _of_mtu(changes: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _ends(host: str, facts: HostFacts | None) -> list[tuple[str, _End]]:
-    """Return (subnet, link) of a host's addresses. Where two of its links are in a subnet, which has which is unknown."""
+    """Return (subnet, link) of each link of a host with an address in it."""
     if facts is None:
         return []
     seen = FactsView(facts, NEEDS, lookup)
     found = []
     try:
-        links, addresses = seen.readable("net.links", {}), seen.readable("net.addresses", [])
+        links, addresses = seen.readable("net.links", {}), seen.readable("net.addresses", {})
         for subnet, names in seen.readable("net.subnets", {}).items():
-            inside = [each for each in addresses if IPv4Address(each) in IPv4Network(subnet)]
-            if len(names) == len(inside) == 1:
-                found.append((subnet, _End(host, names[0], inside[0], int(links[names[0]]["mtu"]))))
+            inside = [
+                name for name in names if name in addresses and IPv4Address(addresses[name]) in IPv4Network(subnet)
+            ]
+            found += [(subnet, _End(host, name, addresses[name], int(links[name]["mtu"]))) for name in inside]
     except (TypeError, ValueError, LookupError, AttributeError):
         return []  # a host may send any shape of data
     return found

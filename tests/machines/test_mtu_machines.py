@@ -11,11 +11,13 @@ from tests.machines.test_apply import Controller
 
 CHECK, SET = "mtu-inconsistent", "checks: {mtu-inconsistent: {set: 9000}}\n"
 LARGE_ELSEWHERE = """
-mkdir -p /etc/systemd/network/20-ens10.network.d
+mkdir -p /root/played /etc/systemd/network/20-ens10.network.d
 printf '[Link]\\nMTUBytes=9000\\n' > /etc/systemd/network/20-ens10.network.d/site.conf
 ip link set dev ens10 mtu 9000
+echo 100000 > /root/played/speed
+for link in ens2 ens10; do mount --bind /root/played/speed /sys/class/net/$link/speed; done
 """
-"""The other link of its kind already has large frames: so ens2 is the one that differs."""
+"""Two fast links of a kind, one of which already has large frames: so the MTUs are inconsistent."""
 MTUS = "cat /sys/class/net/ens2/mtu /sys/class/net/ens10/mtu"
 OWN = "cat /etc/systemd/network/20-ens2.network.d/zz-nodetune.conf 2>&1 | tail -1"
 TIMERS = "systemctl list-units --all --plain --no-legend 'nodetune-link-*'"
@@ -99,6 +101,7 @@ def test_a_rollback_restores_it_and_every_file(story):
 
 
 def test_a_host_whose_large_frames_do_not_pass_takes_it_back_at_once(nodetune, machines, story):
+    machines[0].ssh(LARGE_ELSEWHERE)
     machines[1].ssh(f"ip route add {addresses(machines)[0]}/32 dev ens2 mtu lock 1500")
     applied = nodetune.apply("--yes", code=ANY)
     steps = {step["host"]: step for step in applied["steps"]}

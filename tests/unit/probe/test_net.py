@@ -18,24 +18,6 @@ dat1\t000200C0\t00000000\t0001\t0\t0\t201\t00FFFFFF\t0\t0\t0
 dat0\t0A0200C0\t00000000\t0005\t0\t0\t0\tFFFFFFFF\t0\t0\t0
 """
 
-FIB_TRIE = """\
-Main:
-  +-- 0.0.0.0/0 3 0 5
-     |-- 0.0.0.0
-        /0 universe UNICAST
-     +-- 10.0.2.0/24 2 0 2
-        |-- 10.0.2.0
-           /24 link UNICAST
-        |-- 10.0.2.15
-           /32 host LOCAL
-        |-- 10.0.2.255
-           /32 link BROADCAST
-     |-- 127.0.0.1
-        /32 host LOCAL
-     |-- 192.0.2.1
-        /32 host LOCAL
-"""
-
 
 def link(name, device=None, **attributes):
     files = {f"/sys/class/net/{name}/{key}": str(text) for key, text in {"type": 1, "mtu": 1500, **attributes}.items()}
@@ -106,9 +88,21 @@ def test_a_bond_is_no_physical_link_and_its_members_name_it(host, collect):
     assert links["dat0"]["master"] == "bond0"
 
 
-def test_the_addresses_of_a_host_are_those_that_the_kernel_calls_its_own(tree, collect):
-    tree({"/proc/net/fib_trie": FIB_TRIE})
-    assert collect("net", ["addresses"])["net.addresses"] == {"value": ["10.0.2.15", "192.0.2.1"]}
+def test_the_address_of_a_link_is_the_one_that_the_kernel_gives(tree, collect):
+    tree(
+        {
+            "/sys/class/net/lo/type": "772",
+            "/sys/class/net/lo/mtu": "65536",
+            "/sys/class/net/lo/device/vendor": "",
+            "/sys/class/net/none0/type": "1",
+            "/sys/class/net/none0/mtu": "1500",
+            "/sys/class/net/none0/device/vendor": "",
+        }
+    )
+    assert collect("net", ["addresses"])["net.addresses"]["each"] == {
+        "lo": {"value": "127.0.0.1"},
+        "none0": {"absent": "no IPv4 address"},
+    }
 
 
 def test_a_file_in_the_class_folder_is_no_link(tree, collect):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodetune.api.model import HostFacts, HostResult, Value
+from nodetune.api.model import Absent, Each, HostFacts, HostResult, Value
 from nodetune.remediation.host_changes import PlannedChange
 from nodetune.remediation.link_peers import MOST, LinkPeers
 from nodetune.remediation.plan import HostPlan
@@ -12,11 +12,11 @@ FILE = {"change": "file", "path": "/etc/x", "content": ""}
 GROUP = {"group": "net_link", "changes": [FILE, LINK]}
 
 
-def plan(name, address, mtu=1500, changes=True, subnet="192.0.2.0/24", links=("eth1",)):
+def plan(name, address, mtu=1500, changes=True, subnet="192.0.2.0/24"):
     facts = {
-        "net.links": Value({link: {"mtu": mtu} for link in links}),
-        "net.subnets": Value({subnet: list(links)}),
-        "net.addresses": Value([address, "203.0.113.7"]),
+        "net.links": Value({"eth1": {"mtu": mtu}, "eth2": {"mtu": 1500}}),
+        "net.subnets": Value({subnet: ["eth1", "eth2"]}),
+        "net.addresses": Each({"eth1": Value(address), "eth2": Absent("no IPv4 address")}),
     }
     made = (PlannedChange("net_link", "network flap", ("mtu",), (FILE, LINK)),) if changes else ()
     return HostPlan(HostResult(name, "ok", facts=HostFacts(name, facts)), changes=made)
@@ -65,7 +65,7 @@ def test_the_peers_with_the_largest_mtu_come_first_where_there_are_many():
 @pytest.mark.parametrize(
     "other",
     [
-        plan("gpu02", "192.0.2.2", links=("eth1", "eth2")),
+        plan("gpu02", "198.51.100.2"),
         plan("gpu02", "not an address"),
         HostPlan(HostResult("gpu02", "unreachable")),
         HostPlan(HostResult("gpu02", "ok", facts=HostFacts("gpu02", {"net.subnets": Value(["x"])}))),
