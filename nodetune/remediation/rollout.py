@@ -192,10 +192,10 @@ def dry_run(
 
 
 def _problems(outcome: Outcome) -> dict[str, str]:
-    """Check → what went wrong for it on the host."""
+    """Check → what went wrong for it on the host, first."""
     return {
         str(check): _named(str(problem.get("label", "")), str(problem.get("message", "")))
-        for problem in outcome.gathered("problems")
+        for problem in reversed(outcome.gathered("problems"))
         for check in problem.get("checks") or ()
     }
 
