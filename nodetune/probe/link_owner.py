@@ -1,4 +1,4 @@
-"""Who sets a network link at each boot, and the line of its file that sets the MTU."""
+"""The owner of a network link, which sets it at each boot, and the line of its file that sets the MTU."""
 
 import os
 import re

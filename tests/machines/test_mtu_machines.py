@@ -1,4 +1,4 @@
-"""A larger MTU on two machines of one network: proven by pings of one to the other, kept over a boot, taken back."""
+"""A larger MTU on two machines of one network: proven by pings of one to the other, kept over a boot, rolled back."""
 
 import json
 from types import SimpleNamespace
@@ -100,7 +100,7 @@ def test_a_rollback_restores_it_and_every_file(story):
     assert [witness.changed(*pair) for pair in zip(story.files, story.files_then, strict=True)] == [{}, {}]
 
 
-def test_a_host_whose_large_frames_do_not_pass_takes_it_back_at_once(nodetune, machines, story):
+def test_a_host_whose_large_frames_do_not_pass_sets_it_back_at_once(nodetune, machines, story):
     machines[0].ssh(LARGE_ELSEWHERE)
     machines[1].ssh(f"ip route add {addresses(machines)[0]}/32 dev ens2 mtu lock 1500")
     applied = nodetune.apply("--yes", code=ANY)
