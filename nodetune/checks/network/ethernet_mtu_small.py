@@ -7,7 +7,8 @@ or the only one in its subnet while others share one. roce-mtu-small judges RoCE
 Confirm manually: grep . /sys/class/net/*/mtu
 Side effects of the fix: The link goes down for a moment; all hosts and switch ports of the network must agree. So it is advice
 until a site sets `set: 9000`. Then one host of each subnet goes first, and a host that loses a peer that answered before, or
-whose large frames do not reach one that has that MTU, sets it back at once.
+whose large frames do not reach one that has that MTU, sets it back at once. The first one proves only that nobody is lost: if the
+next ones fail, roll the run back. A link with the default route, or in a bond, is left alone.
 Sources: https://fasterdata.es.net/network-tuning/mtu-issues/ ;
 https://learn.microsoft.com/en-us/azure/virtual-network/how-to-virtual-machine-mtu
 """
