@@ -195,6 +195,8 @@ def edited(change: Mapping[str, Any]) -> str:
         return "\n".join(f"{name}={value}" for name, value in given["values"].items())
     if change["how"] == "without_lines":
         return "\n".join(f"without the line: {plain_text.plain(line)}" for line in given["lines"])
+    if change["how"] == "line":
+        return f"line {given['number']}: {plain_text.plain(given['new'].strip())}"
     if change["how"] in ("fstab_option", "automount_option"):
         without = f", without {', '.join(given['remove'])}" if given.get("remove") else ""
         entry = given["mount_point"] if change["how"] == "fstab_option" else f"the entry {given['key']}"
