@@ -3,7 +3,7 @@
 VENV := .venv
 PYTHON ?= python3
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
-APT_UNIT := iperf3 fio prometheus openssh-client gcc libc6-dev make e2fsprogs ethtool iproute2 kmod systemd udev zsh fish strace rt-tests sockperf perftest $(shell cat tests/support/packages/packages.txt)
+APT_UNIT := iperf3 fio prometheus openssh-client gcc libc6-dev make e2fsprogs ethtool iproute2 iputils-ping kmod systemd udev zsh fish strace rt-tests sockperf perftest $(shell cat tests/support/packages/packages.txt)
 APT_INTEGRATION := $(APT_UNIT) openssh-server sudo slurmctld slurmd slurm-client munge chromium chromium-driver prometheus-alertmanager ibsim-utils infiniband-diags
 APT_MACHINES := $(shell cat tests/machines/packages.txt)
 BIN := $(VENV)/bin

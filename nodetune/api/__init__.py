@@ -22,6 +22,7 @@ from nodetune.api.remedies import (
     nccl_conf,
     net_link,
     nfs_option,
+    nfs_read_ahead,
     repair,
     service,
     swap_off,

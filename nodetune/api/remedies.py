@@ -116,16 +116,24 @@ def nfs_option(option: str) -> Remedy:
     return Remedy("nfs_option", option, disruption="reboot", file="/etc/fstab", per_subject=True)
 
 
+def nfs_read_ahead() -> Remedy:
+    """Set the read-ahead of NFS mounts: now, and at each mount with udev."""
+    file = "/etc/udev/rules.d/99-zz-nodetune-nfs.rules"
+    return Remedy("nfs_read_ahead", "read_ahead_kb", file=file, per_subject=True)
+
+
 def lustre_param(name: str) -> Remedy:
     """Set a parameter of Lustre clients: now, and by a unit after each mount."""
     return Remedy("lustre_param", name, file="/etc/systemd/system/nodetune-lustre.service", per_subject=True)
 
 
-def net_link(setting: str, disruption: str = "network flap") -> Remedy:
-    """Set MTU, rings, channels or coalescing of a network link: now, and at boot with a .link file."""
-    return Remedy(
-        "net_link", setting, disruption=disruption, file="/etc/systemd/network/00-nodetune-*.link", per_subject=True
-    )
+def net_link(setting: str, disruption: str = "network flap", steps: str = "") -> Remedy:
+    """Set MTU, rings, channels or coalescing of a network link: now, and at boot with a .link file, or by who sets its MTU.
+
+    `steps`: what an admin does where neither the check nor the site sets it.
+    """
+    file = "/etc/systemd/network/00-nodetune-*.link"
+    return Remedy("net_link", setting, disruption=disruption, file=file, steps=steps, per_subject=True)
 
 
 def nccl_conf(name: str = "", steps: str = "", file: str = "/etc/nccl.conf") -> Remedy:

@@ -14,7 +14,7 @@ from nodetune.config.overlay import Overlay, Rank
 from nodetune.foundation import nodeset, text, yaml_lines
 from nodetune.foundation.yaml_lines import FileError, LocatedYaml
 
-NUMBERS = ("sysctl", "limit", "lustre_param", "nfs_option", "block_queue", "cpufreq")
+NUMBERS = ("sysctl", "limit", "lustre_param", "nfs_option", "nfs_read_ahead", "block_queue", "cpufreq")
 """Remedies that write a number in the form in which its check reads it."""
 
 Ranks = Mapping[str, tuple[Rank, ...] | None]

@@ -18,15 +18,16 @@ PARTS = (
     "dcgm-exporter",
     "container-toolkit",
     "rdma",
+    "gds",
     "tools",
     "time",
     "nccl",
 )
 """In the order of installation."""
 
-DEFAULT_PARTS = tuple(part for part in PARTS if part not in ("imex", "dcgm-exporter"))
-"""IMEX is for GPUs whose NVLink fabric joins several nodes (GB200 NVL72 …), the exporter for a site that has a Prometheus: only
-the site knows.
+DEFAULT_PARTS = tuple(part for part in PARTS if part not in ("imex", "dcgm-exporter", "gds"))
+"""IMEX is for GPUs whose NVLink fabric joins several nodes (GB200 NVL72 …), the exporter for a site that has a Prometheus, GPUDirect
+Storage for one whose storage and programs use it: only the site knows.
 """
 
 ADDRESS = re.compile(r"(https?|file)://?[^\s\"']+")
@@ -103,6 +104,8 @@ def _parts(file: LocatedYaml, given: Mapping[str, Any]) -> tuple[str, ...]:
         file.fail(f"{needs_driver[0]} must have the driver's version: also set driver", "provision", "parts")
     if "dcgm-exporter" in found and "dcgm" not in found:
         file.fail("dcgm-exporter needs the libraries of DCGM: also set dcgm", "provision", "parts")
+    if "gds" in found and given.get("driver", {}).get("modules") == "proprietary":
+        file.fail("gds needs the open kernel modules of the driver: modules: open", "provision", "parts")
     return tuple(part for part in PARTS if part in found)
 
 

@@ -3,6 +3,8 @@
 Facts over links cover links with a device; bonds, bridges and container links appear only in `links`.
 """
 
+import errno
+import fcntl
 import os
 import re
 import socket
@@ -31,6 +33,7 @@ STATISTICS = (
     "tx_carrier_errors",
 )
 ROUTE_GATEWAY = 2
+SIOCGIFADDR = 0x8915
 
 
 def collect(names, step):
@@ -45,6 +48,7 @@ def collect(names, step):
     subnets = read.file_fact("/proc/net/route", _subnets)
     yield "subnets", subnets
     yield "default_interface", _default_interface()
+    yield "addresses", read.each({name: _address(name) for name in physical})
     yield "ipv4_conf", _ipv4_conf(subnets.get("value", {}))
     step("neighbours")
     yield "neighbours", read.file_fact("/proc/net/stat/arp_cache", _neighbours)
@@ -151,6 +155,16 @@ def _subnets(content):
             if link not in found[text]:
                 found[text].append(link)
     return found
+
+
+def _address(name):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        try:
+            answer = fcntl.ioctl(asked, SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
+        except OSError as problem:
+            none = problem.errno in (errno.EADDRNOTAVAIL, errno.ENODEV)
+            return read.absent("no IPv4 address") if none else read.unread(read.why(problem))
+    return read.value(socket.inet_ntoa(answer[20:24]))
 
 
 def _default_interface():

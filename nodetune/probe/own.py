@@ -2,7 +2,7 @@
 
 `own.files`: {path: text} of nodetune's files on this host, in the folders of all kinds of settings.
 `own.programs`: {path: SHA-256} of the programs of its units, so that a plan can leave out existing files.
-`own.links`: for each link its udev properties and the lines of its .link file. Of .link files, only the
+`own.links`: for each link its udev properties, who sets it at boot, and the lines of its .link file. Of .link files, only the
 first match applies, so an earlier file must repeat the settings of the others.
 """
 
@@ -10,10 +10,11 @@ import hashlib
 import os
 import re
 
-from . import read
+from . import link_owner, read
 
 NAME = "nodetune"
 FOLDERS = (
+    "/etc/NetworkManager/conf.d",
     "/etc/apt/apt.conf.d",
     "/etc/containers/containers.conf.d",
     "/etc/crio/crio.conf.d",
@@ -30,7 +31,7 @@ FOLDERS = (
     "/etc/tuned/profiles/nodetune",
     "/etc/udev/rules.d",
 )
-DROP_INS = ("/etc/systemd", "/etc/systemd/system")
+DROP_INS = ("/etc/systemd", "/etc/systemd/network", "/etc/systemd/system")
 """Folders whose folders NAME.d contain files that add to NAME."""
 PROGRAMS = "/usr/local/lib/nodetune"
 MAX_LEVELS = 4
@@ -103,6 +104,7 @@ def _link(name):
             "mac_address": _permanent(known.get("ID_NET_NAME_MAC", "")),
             "file": path or None,
             "sections": _sections(path) if path else [],
+            "owner": link_owner.owner(name, number),
         }
     )
 

@@ -10,7 +10,7 @@ from nodetune.audit.selection import ALWAYS
 from nodetune.config.site_provision import Provision
 from nodetune.foundation import text
 from nodetune.guard.deploy.paths import OLDEST_PYTHON, PYTHONS
-from nodetune.provision import driver_owner, exporter, package_data
+from nodetune.provision import driver_owner, exporter, gds, package_data
 from nodetune.provision.facts import HostRefusedError, ProvisionFacts
 from nodetune.provision.lock import Lock, Versions, upstream
 from nodetune.provision.package_data import Catalogue, Needed, moves_with_driver
@@ -31,6 +31,7 @@ FACTS = frozenset(
         "pci.devices",
         "pci.gpus",
         *exporter.FACTS,
+        *gds.FACTS,
     }
 )
 """Facts in addition to catalogue.facts() and lock_facts()."""
@@ -176,6 +177,7 @@ def decide(facts: HostFacts, site: Provision, lock: Lock) -> VersionDecision:
     installed = seen("packages.installed", {})
     driver_owner.check(seen, data, installed)
     exporter.check(seen, found.parts, installed)
+    gds.check(seen, found.parts, found.choices)
     versions = _locked(found, lock)
     return VersionDecision(found, versions, _held(found, versions, installed))
 

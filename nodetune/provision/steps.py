@@ -21,6 +21,7 @@ from nodetune.provision import preflight, running_driver
 from nodetune.provision import results as provision_results
 from nodetune.provision.exporter import EXPORTER
 from nodetune.provision.facts import HostRefusedError
+from nodetune.provision.gds import GDS
 from nodetune.provision.preflight import Preflight
 from nodetune.provision.record import DONE, LEFT_OUT, NOTHING, STOPPED, Results, StageResult, failed
 from nodetune.remediation import apply
@@ -39,6 +40,9 @@ PLAY_SECONDS = 7200.0
 """For as many hosts as run at a time; DKMS builds the modules on each, which takes minutes on a slow one."""
 
 MAX_PAST_RUNS = 5
+
+ANSWERS = {EXPORTER: "metrics", GDS: "gds"}
+"""Part → the play that asks whether it does its work: the exporter serves metrics, GPUDirect Storage passes NVIDIA's check."""
 
 
 class Steps:
@@ -165,8 +169,10 @@ class Steps:
     # verify, baseline
 
     def verify(self, hosts: Sequence[str]) -> Results:
-        """Ask for metrics, run the quick suite, and compare it with the site's baseline, peers and shipped figures."""
-        found = self._without_metrics(hosts)
+        """Ask parts that answer, run the quick suite, and compare it with the site's baseline, peers and shipped figures."""
+        found: Results = {}
+        for part, play in ANSWERS.items():
+            found |= self._silent(part, play, [host for host in hosts if host not in found])
         left = [host for host in hosts if host not in found]
         verifications = self._proved(left)
         return found | {
@@ -174,10 +180,10 @@ class Steps:
             for host in left
         }
 
-    def _without_metrics(self, hosts: Sequence[str]) -> Results:
-        """Return the hosts whose exporter serves no metrics."""
-        mine = [host for host in hosts if EXPORTER in self.decisions[host].wanted.parts]
-        asked = provision_results.played(self.operations.play("metrics", mine)) if mine else {}
+    def _silent(self, part: str, play: str, hosts: Sequence[str]) -> Results:
+        """Return the hosts on which the play that asks a part fails."""
+        mine = [host for host in hosts if part in self.decisions[host].wanted.parts]
+        asked = provision_results.played(self.operations.play(play, mine)) if mine else {}
         return {host: each for host, each in asked.items() if not each.ok}
 
     def _proved(self, hosts: Sequence[str]) -> dict[str, HostVerification]:

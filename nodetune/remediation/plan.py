@@ -207,6 +207,8 @@ def edited(change: Mapping[str, Any]) -> str:
         lines = [("without the line", line) for line in given["lines"]]
         lines += [("only once the line", line) for line in given.get("once", ())]
         return "\n".join(f"{how}: {plain_text.plain(line)}" for how, line in lines)
+    if change["how"] == "line":
+        return f"line {given['number']}: {plain_text.plain(given['new'].strip())}"
     if change["how"] in ("fstab_option", "automount_option"):
         without = f", without {', '.join(given['remove'])}" if given.get("remove") else ""
         entry = given["mount_point"] if change["how"] == "fstab_option" else f"the entry {given['key']}"

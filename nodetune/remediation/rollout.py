@@ -19,6 +19,7 @@ from nodetune.remediation.ansible.events import Outcome
 from nodetune.remediation.ansible.play import OnEvent, PlayOptions
 from nodetune.remediation.batches import batches
 from nodetune.remediation.host_operations import KUBERNETES, HostOperations
+from nodetune.remediation.link_peers import LinkPeers
 from nodetune.remediation.outcomes import NOT_APPLIED, PENDING, SKIPPED, StepOutcome
 from nodetune.remediation.plan import HostPlan, added
 from nodetune.remediation.request import ApplyRequest
@@ -64,13 +65,17 @@ class Rollout:
         self._request, self._run = request, run
         self._after: dict[str, HostResult] = {}
         self.played: dict[str, Outcome] = {}
+        self._peers = LinkPeers(())
 
     def apply(self, plans: Sequence[HostPlan]) -> list[StepOutcome]:
         """Apply the plans batch by batch. Return the outcome of each fix. Raise BatchError before anything is done."""
         by_host = {plan.host: plan for plan in plans if plan.findings}
         done = left_out(plans)
         failed: set[str] = set()
-        for batch in batches(sorted(by_host), self._request.canary, self._request.batch):
+        self._peers = LinkPeers(plans)
+        first = [host for host in self._peers.canaries() if host in by_host]
+        order = [*first, *sorted(by_host.keys() - set(first))]
+        for batch in batches(order, max(self._request.canary, len(first)), self._request.batch):
             why = self.operations.stopped or self._too_many(failed)
             if why:
                 done += _not_applied([by_host[host] for host in batch], why)
@@ -116,12 +121,17 @@ class Rollout:
 
     def _play(self, plans: Sequence[HostPlan], waits: Mapping[str, str]) -> dict[str, Outcome]:
         """Make the changes; the record has them before this returns."""
-        groups = {plan.host: self._groups(plan, waits.get(plan.host, "")) for plan in plans}
+        groups = {
+            plan.host: self._peers.given(plan.host, self._groups(plan, waits.get(plan.host, ""))) for plan in plans
+        }
         for host, data in groups.items():
             self._run.save_changes(host, data)
         given = {host: {"nodetune_groups": data} for host, data in groups.items() if data}
         outcomes = self.operations.play("remediate", list(given), given)
         self.played |= outcomes
+        for host, outcome in outcomes.items():
+            if outcome.state == "ok":
+                self._peers.changed(host, groups[host], outcome.gathered("problems"))
         return {host: outcomes.get(host, Outcome(host)) for host in groups}
 
     def _groups(self, plan: HostPlan, waits: str) -> list[dict[str, Any]]:
@@ -182,10 +192,10 @@ def dry_run(
 
 
 def _problems(outcome: Outcome) -> dict[str, str]:
-    """Check → what went wrong for it on the host."""
+    """Check → what went wrong for it on the host, first."""
     return {
         str(check): _named(str(problem.get("label", "")), str(problem.get("message", "")))
-        for problem in outcome.gathered("problems")
+        for problem in reversed(outcome.gathered("problems"))
         for check in problem.get("checks") or ()
     }
 

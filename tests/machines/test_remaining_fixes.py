@@ -89,6 +89,7 @@ FSTAB = (
     "127.0.0.1:/ /nfs nfs4 noac,vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1,soft,timeo=50,nofail,"
     "x-systemd.requires=played-nfsd.service 0 0"
 )
+SYNCHRONOUS = FSTAB.replace("/nfs nfs4 noac,", "/sets nfs4 sync,")
 NOUVEAU = """
 import os, pathlib, subprocess
 folder = pathlib.Path("/lib/modules") / os.uname().release
@@ -128,7 +129,7 @@ rm -f /etc/systemd/system/apt-daily-upgrade.timer; systemctl daemon-reload; syst
     "nouveau-loaded": f"rm -f /etc/modprobe.d/blacklist-nouveau.conf; python3 -c '{NOUVEAU}'",
     "ib-umad-not-loaded": f"python3 -c '{B200}'",
     "gpu-power-limit-unwanted": "mkdir -p /var/lib/nodetune-nvml; echo keep_without_clients=1 > /var/lib/nodetune-nvml/control",
-    "nfs-caches-nothing": f"mkdir -p /nfs; echo '{FSTAB}' >> /etc/fstab",
+    "nfs-caches-nothing": f"mkdir -p /nfs /sets; printf '%s\\n' '{FSTAB}' '{SYNCHRONOUS}' >> /etc/fstab",
     "scratch-discards-at-once": "sed -i 's|^\\(UUID=.* /data ext4\\) [^ ]*|\\1 discard,nofail|' /etc/fstab",
 }
 """Check, or what several have in common → commands, for what the next boot brings."""
@@ -157,7 +158,7 @@ AFTER_THE_BOOT = {
     "gpu-sm-clock-held-down": f"python3 -B -c '{LOCK}' {THERE} && mkdir -p {PROCESSES} && echo 1073741824 > {PROCESSES}/1",
     "nic-irqs-remote": f"for i in {VECTORS}; do echo 0-3 > /proc/irq/${{i##*/}}/smp_affinity_list; done",
     "nic-queues-too-few": f"ethtool -l {LINK} | grep Combined; ethtool -L {LINK} combined 1 2>&1",
-    "nfs-single-connection": "systemctl start nfs.mount; findmnt /nfs || { systemctl status played-nfsd nfs.mount; dmesg | tail -20; }",
+    "nfs-single-connection": "systemctl start nfs.mount sets.mount; findmnt /nfs && findmnt /sets || { systemctl status played-nfsd nfs.mount; dmesg | tail -20; }",
     "nfs-slot-table-small": "sysctl -q sunrpc.tcp_max_slot_table_entries=16",
     "ib-umad-not-loaded": "modprobe -r ib_umad",
 }
@@ -168,6 +169,7 @@ PINNED = ("gpu-sm-clock-held-down",)
 SERVER = (
     "aspm-saves-power",
     "crio-memlock-limited",
+    "data-written-synchronously",
     "deep-idle-allowed",
     "dirty-background-limit-high",
     "dirty-limit-high",
@@ -181,6 +183,7 @@ SERVER = (
     "iommu-translates-dma",
     "mps-setup-unwanted",
     "nfs-caches-nothing",
+    "nfs-read-ahead-small",
     "nfs-single-connection",
     "nfs-slot-table-small",
     "nic-irqs-remote",
@@ -217,6 +220,7 @@ WITNESSES = {
         "unlimited unlimited",
     ),
     "crio-memlock-limited": ("grep -ho 'memlock=[-0-9:]*' /etc/crio/crio.conf.d/* | tail -1", "memlock=-1:-1"),
+    "data-written-synchronously": ("findmnt -no OPTIONS /sets | tr , '\\n' | grep -cx sync", "0"),
     "deep-idle-allowed": ("cat /sys/devices/system/cpu/cpu*/cpuidle/state2/disable | sort -u", "1"),
     "dirty-background-limit-high": ("sysctl -n vm.dirty_background_bytes", str(2 << 30)),
     "dirty-limit-high": ("sysctl -n vm.dirty_bytes", str(8 << 30)),
@@ -248,6 +252,10 @@ WITNESSES = {
         "root\n3",
     ),
     "nfs-caches-nothing": ("findmnt -no OPTIONS /nfs | tr , '\\n' | grep -cx noac", "0"),
+    "nfs-read-ahead-small": (
+        "for place in /nfs /sets; do cat /sys/class/bdi/$(mountpoint -d $place)/read_ahead_kb; done",
+        "15360\n15360",
+    ),
     "nfs-single-connection": ("findmnt -no OPTIONS /nfs | grep -o 'nconnect=[0-9]*'", "nconnect=8"),
     "nfs-slot-table-small": ("sysctl -n sunrpc.tcp_max_slot_table_entries", "128"),
     "nic-irqs-remote": (

@@ -5,14 +5,15 @@ CPU handles six times the packets and interrupts that it would with 9000 bytes, 
 transport slow down. A front end is not judged, because routers and the Internet expect 1500: the link of the default route,
 or the only one in its subnet while others share one. roce-mtu-small judges RoCE.
 Confirm manually: grep . /sys/class/net/*/mtu
-Side effects of the fix: The link goes down for a moment; all hosts and switch ports of the network must agree. So this
-stays advice: nodetune knows neither the switches nor all hosts of a subnet, and its way back shows that a host answers its
-controller, not that the path to its peers carries large frames.
+Side effects of the fix: The link goes down for a moment; all hosts and switch ports of the network must agree. So it is advice
+until a site sets `set: 9000`. Then one host of each subnet goes first, and a host that loses a peer that answered before, or
+whose large frames do not reach one that has that MTU, sets it back at once. The first one proves only that nobody is lost: if the
+next ones fail, roll the run back. A link with the default route, or in a bond, is left alone.
 Sources: https://fasterdata.es.net/network-tuning/mtu-issues/ ;
 https://learn.microsoft.com/en-us/azure/virtual-network/how-to-virtual-machine-mtu
 """
 
-from nodetune.api import BARE_METAL, AtLeast, Check, FactsView, manual
+from nodetune.api import BARE_METAL, AtLeast, Check, FactsView, net_link
 from nodetune.checks.shared.network_links import DATA_LINKS, data_links, fast
 from nodetune.checks.shared.rdma_ports import for_gpus
 
@@ -30,11 +31,13 @@ CHECK = Check(
     observe=observe,
     accept=AtLeast(LARGER_THAN_USUAL),
     applies=(BARE_METAL,),
-    remedy=manual(
-        "Raise the switches first. On every host of the subnet, set a way back (systemd-run --on-active=300 ip link set LINK mtu "
+    remedy=net_link(
+        "mtu",
+        steps="Have apply do it once the switches carry 9000 bytes: the site file sets `checks: {ethernet-mtu-small: {set: 9000}}`. "
+        "Manually: raise the switches first. On every host of the subnet, set a way back (systemd-run --on-active=300 ip link set LINK mtu "
         "1500), then ip link set LINK mtu 9000. From each host to each other: ping -M do -s 8972 HOST. If all answer, stop the "
         "timers and set the MTU where the link is configured: netplan or systemd-networkd MTUBytes=9000, or nmcli con mod NAME "
-        "802-3-ethernet.mtu 9000. If one does not, wait for the timers."
+        "802-3-ethernet.mtu 9000. If one does not, wait for the timers.",
     ),
     severity="low",
     name="MTU",

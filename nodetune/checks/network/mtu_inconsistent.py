@@ -7,12 +7,13 @@ one in its subnet while others share one. Of two or three RoCE links of one kind
 kind with addresses, if the default route is known to use neither. roce-mtu-small reports links of RoCE whose MTU is too
 small.
 Confirm manually: grep . /sys/class/net/*/mtu
-Side effects of the fix: The link goes down for a moment; the switch port must carry frames of that size.
+Side effects of the fix: The link goes down for a moment; the switch port must carry frames of that size. Which size is right only
+the site knows (`set: 9000`); it is set back at once if a peer that answered before is lost.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/networking_troubleshooting.html ;
 https://www.rfc-editor.org/rfc/rfc894
 """
 
-from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, FactsView, net_link
 from nodetune.checks.shared.network_links import DATA_LINKS, Links, data_links, groups, in_use
 from nodetune.checks.shared.rdma_ports import ROCE_MTU, Ports, for_gpus
 from nodetune.checks.shared.rdma_ports import groups as same_ports
@@ -76,10 +77,11 @@ CHECK = Check(
     needs=(*DATA_LINKS, "rdma.ports"),
     observe=observe,
     accept=Empty("the MTU of its peers"),
-    remedy=manual(
-        "Compare with the switch ports and with ip link on a good node. Then set the MTU where the link is "
+    remedy=net_link(
+        "mtu",
+        steps="Compare with the switch ports and with ip link on a good node. Then set the MTU where the link is "
         "configured: netplan or systemd-networkd MTUBytes=, or nmcli con mod NAME 802-3-ethernet.mtu 9000; nmcli con "
-        "up NAME. Then from each host to each other: ping -M do -s 8972 HOST (the MTU less 28 bytes)."
+        "up NAME. Then from each host to each other: ping -M do -s 8972 HOST (the MTU less 28 bytes).",
     ),
     severity="medium",
 )

@@ -33,7 +33,8 @@ CHECK = Check(
     accept=OneOf(["nvidia-fs", "PCI P2PDMA"]),
     applies=(BARE_METAL, GPU_ON_PCI),
     remedy=manual(
-        "Install nvidia-fs (package nvidia-fs or nvidia-gds), modprobe nvidia-fs, and list it in /etc/modules-load.d. "
+        "Name the part gds in the site file of `nodetune provision`, or install nvidia-gds and nvidia-fs, modprobe nvidia-fs, and list "
+        "it in /etc/modules-load.d. "
         "On Linux 6.2 and newer with the open driver, use_pci_p2pdma in /etc/cufile.json serves local NVMe without "
         "it."
     ),

@@ -12,7 +12,7 @@ Sources: https://man7.org/linux/man-pages/man5/nfs.5.html (ac, actimeo, lookupca
 
 from nodetune.api import Check, Empty, FactsView, nfs_option
 
-CACHING_OFF = ("noac", "acregmax=0", "acdirmax=0", "lookupcache=none", "sync")
+CACHING_OFF = ("noac", "acregmax=0", "acdirmax=0", "lookupcache=none")
 
 
 def observe(facts: FactsView) -> dict[str, str]:

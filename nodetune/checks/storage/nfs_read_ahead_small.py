@@ -4,12 +4,13 @@ Why it matters: Since Linux 5.4, NFS mounts start with 128 KiB; before, 15 times
 then waits for the server after every few requests. Azure recommends 15 MiB for large files.
 Homes and programs are small files, for which the kernel's default is right: their mounts are not judged.
 Confirm manually: mountpoint -d /PLACE; cat /sys/class/bdi/MAJOR:MINOR/read_ahead_kb
-Side effects of the fix: Random reads of small records fetch more than they use.
+Side effects of the fix: Random reads of small records fetch more than they use. Files that are open keep the old value. A mount
+point with a blank in its name is left alone.
 Sources: https://learn.microsoft.com/en-us/azure/storage/files/nfs-performance ;
 https://man7.org/linux/man-pages/man5/nfsrahead.5.html
 """
 
-from nodetune.api import AtLeast, Check, Each, Fact, FactsView, manual
+from nodetune.api import AtLeast, Check, Each, Fact, FactsView, nfs_read_ahead
 from nodetune.checks.storage._places import streams
 
 READ_AHEAD = "mounts.nfs_read_ahead_kb"
@@ -24,12 +25,9 @@ CHECK = Check(
     needs=(READ_AHEAD,),
     observe=observe,
     accept=AtLeast(4096),
+    set=15360,
     unit="KiB",
-    remedy=manual(
-        "Now: echo 15360 > /sys/class/bdi/MAJOR:MINOR/read_ahead_kb. Permanently: nfsrahead of nfs-utils 2.6 and "
-        "newer (default=15360 in the [nfsrahead] section of /etc/nfs.conf), or a udev rule on SUBSYSTEM bdi that sets "
-        "ATTR{read_ahead_kb}."
-    ),
+    remedy=nfs_read_ahead(),
     severity="low",
     name="read-ahead",
 )

@@ -1,4 +1,4 @@
-"""MTU, rings, channels and coalescing of network links: set now, kept by a .link file for each link.
+"""MTU, rings, channels and coalescing of network links: set now, kept by a .link file for each link (the MTU: `_mtu`).
 
 Of all .link files the first that matches a link holds alone. Ours come first, so each repeats what the file says that
 has held until now (systemd's own default names the links): only then the link keeps its name.
@@ -10,13 +10,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
+from nodetune.remediation.builders._mtu import owners_change
 from nodetune.remediation.builders._own import kept, named, plain_line, render, text_of, whole_file
 from nodetune.remediation.host_view import HostView, UnfixableError
 
 CONFIRM_SECONDS = 120
 """Seconds that a changed link waits for the controller's confirmation before it reverts on its own."""
 
-NEEDS = ("net.links", "net.channels", "net.local_cpus", "own.links")
+NEEDS = (
+    "net.links",
+    "net.channels",
+    "net.local_cpus",
+    "net.default_interface",
+    "net.addresses",
+    "net.subnets",
+    "own.links",
+)
 
 LOCAL = "local"
 """As many queues as CPUs next to the card, as far as the card allows and more would not help."""
@@ -46,16 +55,29 @@ Lines = list[list[Any]]
 def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     wanted: dict[str, dict[str, str]] = {}
+    owners: list[dict[str, Any]] = []
     for fix in fixes:
         if fix.target not in KEYS:
             raise UnfixableError(f"the link setting {fix.target} is not one of {', '.join(KEYS)}")
         for link in fix.subjects:
             given = _queues(link, host) if (fix.target, fix.value) == ("channels", LOCAL) else fix.value
             value = "yes" if given is True else text_of(given)
-            wanted.setdefault(named(link, "link"), {}).update(dict.fromkeys(KEYS[fix.target], value))
-            change = {"change": "link", "link": link, "setting": fix.target, "value": given}
+            change = {"change": "link", "link": named(link, "link"), "setting": fix.target, "value": given}
             made.append({**change, "confirm_seconds": CONFIRM_SECONDS, "checks": host.checks(fix)})
-    return [*(_file(link, settings, host) for link, settings in wanted.items()), *made]
+            if fix.target == "mtu":
+                made[-1]["peers"] = {}  # an apply fills them in
+                owned = owners_change(link, named(value, "MTU", r"\d{3,5}"), fix.subjects, host)
+                if owned:
+                    owners.append({**owned, "after": f"{link} mtu", "checks": host.checks(fix)})
+                    continue
+            wanted.setdefault(link, {}).update(dict.fromkeys(KEYS[fix.target], value))
+    files = [_file(link, settings, host) for link, settings in wanted.items()]
+    return [
+        *(each for each in files if "after" not in each),
+        *made,
+        *(each for each in files if "after" in each),
+        *owners,
+    ]
 
 
 def _queues(link: str, host: HostView) -> int:
@@ -74,7 +96,8 @@ def _file(link: str, settings: Mapping[str, str], host: HostView) -> dict[str, A
     ours = kept(host, path, _allowed)
     match, sections = ours.get("match") or _match(link, host), ours.get("sections") or _sections(link, host)
     whole = {"match": match, "sections": sections, "set": {**ours.get("set", {}), **settings}}
-    return whole_file(path, render("link.j2", whole))
+    after = {"after": f"{link} mtu"} if "MTUBytes" in settings else {}
+    return {**whole_file(path, render("link.j2", whole)), **after}
 
 
 def _match(link: str, host: HostView) -> dict[str, str]:

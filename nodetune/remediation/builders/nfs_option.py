@@ -43,7 +43,7 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
         option = name + "=" + named(text_of(fix.value), "value of a mount option", r"[\w.-]+")
         _require_kernel(name, host)
         found = [
-            _edit(place, known, option, _rivals(known, name, option)) for place, known in _places(fix.subjects, host)
+            edit_of(place, known, option, _rivals(known, name, option)) for place, known in _places(fix.subjects, host)
         ]
         made += [{**edit, "checks": host.checks(fix)} for edit in found if edit not in made]
     maps = any(edit["how"] == "automount_option" for edit in made)
@@ -104,7 +104,7 @@ def _with_caches(subjects: Sequence[str], host: HostView) -> Iterator[dict[str, 
             f"The source of the mount {', '.join(unknown)} is unknown: remove {', '.join(CACHING_OFF[:4])} there."
         )
     for place in filter(off.get, subjects):
-        yield _edit(place, configured[place], "async", off[place])
+        yield edit_of(place, configured[place], "async", off[place])
 
 
 def _server(point: Place) -> str:
@@ -115,7 +115,8 @@ def _rivals(known: Place, name: str, option: str) -> list[str]:
     return [each for each in known["options"] if each.partition("=")[0] == name and each != option]
 
 
-def _edit(place: str, known: Place, option: str, remove: list[str]) -> dict[str, Any]:
+def edit_of(place: str, known: Place, option: str, remove: list[str]) -> dict[str, Any]:
+    """Return the edit that sets an option of a mount where it is configured, and removes others."""
     if known["key"] is None:
         given = {"mount_point": place, "option": option, "remove": remove}
         return {"change": "edit", "path": "/etc/fstab", "how": "fstab_option", "with": given}

@@ -76,7 +76,7 @@ def do(changes, executor, result, group="", checks=()):
             else:
                 executor.drop_pending(change)
             continue
-        refused = unkept.reason_for(change, due, unwritable)
+        refused = unkept.reason_for(change, due, unwritable) or _without(change, result)
         if refused:
             _note(result, change, due, False, refused)
             continue
@@ -93,6 +93,12 @@ def do(changes, executor, result, group="", checks=()):
             executor.add_pending(group, handlers)
         if _bring(executor, result, group, change, due, now, after):
             changed.add(change.get("path"))
+
+
+def _without(change, result):
+    """Return why a change is not made that only keeps what another one (`after`) makes now; empty if that was made."""
+    failed = change.get("after") in {problem["label"] for problem in result.problems}
+    return f"not written, because {change['after']} was not changed" if failed else ""
 
 
 def revert(entries, executor, result, force=False, timed=None):

@@ -101,11 +101,22 @@ def without_lines(text, lines, once=()):
     return "".join(kept)
 
 
+def replaced_line(text, number, old, new):
+    """Replace one line. Raise ValueError if it is neither `old` nor `new`."""
+    lines = _lines(text)
+    found = lines[number - 1] if 0 < number <= len(lines) else ""
+    if found.rstrip("\r\n") not in (old, new):
+        raise ValueError(f"line {number} is not {old.strip()!r} any more: plan again")
+    lines[number - 1] = new + found[len(found.rstrip("\r\n")) :]
+    return "".join(lines)
+
+
 HOW = {
     "fstab_no_swap": fstab_no_swap,
     "fstab_option": fstab_option,
     "automount_option": automount_option,
     "json": merge_json,
+    "line": replaced_line,
     "assignments": assignments,
     "without_lines": without_lines,
 }

@@ -24,6 +24,7 @@ from .resources import (
     module,
     mount,
     program,
+    read_ahead,
     slurm,
     swap,
     tuned,

@@ -32,7 +32,8 @@ EVERY = list(_cases())
 def judge(check, facts):
     site = facts.pop("site", None)  # what a site file says of the check
     if site:
-        check = replace(check, accept=predicates.from_data(site["accept"]), set=site.get("set"))
+        accept = predicates.from_data(site["accept"]) if "accept" in site else check.accept
+        check = replace(check, accept=accept, set=site.get("set"))
     persisted = {check.remedy.persisted: {"absent": "no file sets it"}} if check.remedy.persisted else {}
     return evaluate.judge(check, document.from_data({"host": "case", "facts": {**persisted, **facts}}))
 

@@ -266,3 +266,17 @@ def test_an_entry_of_a_map_gets_its_option_and_all_else_stays():
 def test_an_entry_that_is_not_clear_is_left_alone(text, key, problem):
     with pytest.raises(ValueError, match=problem):
         edits.automount_option(text, key, "nconnect=8")
+
+
+def test_one_line_is_replaced_and_nothing_else():
+    text = "[ethernet]\r\nmtu=1500\r\n\n[user]\nmtu=1500"
+    after = edits.replaced_line(text, 2, "mtu=1500", "mtu=9000")
+    assert after == "[ethernet]\r\nmtu=9000\r\n\n[user]\nmtu=1500"
+    assert edits.replaced_line(after, 2, "mtu=1500", "mtu=9000") == after
+    assert edits.replaced_line(text, 5, "mtu=1500", "mtu=9000") == text[:-4] + "9000"
+
+
+@pytest.mark.parametrize("number", [0, 1, 3, 99])
+def test_a_line_that_is_another_one_meanwhile_is_left_alone(number):
+    with pytest.raises(ValueError, match="is not 'mtu=1500' any more: plan again"):
+        edits.replaced_line("[ethernet]\nmtu=1500\nmtu=4200\n", number, "mtu=1500", "mtu=9000")

@@ -88,6 +88,23 @@ def test_a_bond_is_no_physical_link_and_its_members_name_it(host, collect):
     assert links["dat0"]["master"] == "bond0"
 
 
+def test_the_address_of_a_link_is_the_one_that_the_kernel_gives(tree, collect):
+    tree(
+        {
+            "/sys/class/net/lo/type": "772",
+            "/sys/class/net/lo/mtu": "65536",
+            "/sys/class/net/lo/device/vendor": "",
+            "/sys/class/net/none0/type": "1",
+            "/sys/class/net/none0/mtu": "1500",
+            "/sys/class/net/none0/device/vendor": "",
+        }
+    )
+    assert collect("net", ["addresses"])["net.addresses"]["each"] == {
+        "lo": {"value": "127.0.0.1"},
+        "none0": {"absent": "no IPv4 address"},
+    }
+
+
 def test_a_file_in_the_class_folder_is_no_link(tree, collect):
     tree({"/sys/class/net/bonding_masters": "bond0\n"})
     assert collect("net")["net.links"] == {"value": {}}

@@ -69,9 +69,60 @@ def test_a_link_has_slot_address_and_matching_lines(link):
                 "mac_address": "02:00:00:00:00:ff",
                 "file": DEFAULT,
                 "sections": [["Link", [["NamePolicy", "keep kernel"], ["MACAddressPolicy", "persistent"]]]],
+                "owner": {"by": "", "file": None, "line": None, "text": None},
             }
         }
     }
+
+
+UUID = "0f1e2d3c-0000-4000-8000-000000000001"
+KEYFILE = f"[connection]\nid=data\nuuid={UUID}\n\n[ethernet]\nmtu=1500\n"
+INTERFACES = "source interfaces.d/*\nauto eth1\niface eth1 inet manual\n    mtu 9000\nauto eth0\niface eth0 inet static\n    address 192.0.2.1/24\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "owner"),
+    [
+        ({"/run/systemd/netif/links/2": "ADMIN_STATE=unmanaged\n"}, ("", None, None, None)),
+        (
+            {
+                "/run/systemd/netif/links/2": "ADMIN_STATE=configured\nNETWORK_FILE=/etc/systemd/network/20-data.network\n"
+            },
+            ("networkd", "/etc/systemd/network/20-data.network", None, None),
+        ),
+        (
+            {
+                "/run/NetworkManager/devices/2": f"[device]\nmanaged=true\nconnection-uuid={UUID}\n",
+                "/etc/NetworkManager/system-connections/a.nmconnection": KEYFILE.replace("1\n", "2\n"),
+                "/etc/NetworkManager/system-connections/data.nmconnection": KEYFILE,
+            },
+            ("NetworkManager", "/etc/NetworkManager/system-connections/data.nmconnection", 6, "mtu=1500"),
+        ),
+        (
+            {
+                "/run/NetworkManager/devices/2": f"[device]\nconnection-uuid={UUID}\n",
+                "/etc/sysconfig/network-scripts/ifcfg-eth0": f'DEVICE=eth0\nUUID="{UUID}"\n',
+            },
+            ("NetworkManager", "/etc/sysconfig/network-scripts/ifcfg-eth0", None, None),
+        ),
+        (
+            {"/run/NetworkManager/devices/2": f"[device]\nconnection-uuid={UUID}\n"},
+            ("NetworkManager", None, None, None),
+        ),
+        ({"/etc/network/interfaces": INTERFACES}, ("ifupdown", "/etc/network/interfaces", None, None)),
+        (
+            {"/etc/network/interfaces": INTERFACES + "\tmtu 1500\nallow-hotplug eth2\n"},
+            ("ifupdown", "/etc/network/interfaces", 8, "\tmtu 1500"),
+        ),
+        (
+            {"/etc/network/interfaces.d/data": "iface eth0 inet static\n    mtu 1500\niface eth0 inet6 auto\n"},
+            ("ifupdown", "/etc/network/interfaces.d/data", 2, "    mtu 1500"),
+        ),
+    ],
+)
+def test_who_sets_a_link_at_boot_and_the_line_of_its_mtu(link, more, owner):
+    found = link(KNOWN, {DEFAULT: "", **more})["eth0"]["value"]["owner"]
+    assert (found["by"], found["file"], found["line"], found["text"]) == owner
 
 
 def test_drop_ins_of_the_file_that_holds_are_read_with_it(link):

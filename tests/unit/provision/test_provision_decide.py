@@ -248,6 +248,19 @@ def test_an_exporter_of_a_container_is_left_alone(tmp_path):
     assert ("datacenter-gpu-manager-exporter", "", "4.8.2-1") in free.changes()
 
 
+def test_gpudirect_storage_is_for_open_modules_and_where_p2pdma_does_not_do_its_work(tmp_path):
+    wish = site(tmp_path, SITE + "  parts: [driver, gds]\n")
+    versions = lock(**dict.fromkeys(("nvidia-gds", "nvidia-fs", "nvidia-fs-dkms"), "1-1"))
+    none, p2pdma = (Absent("no file"), Value({"p2pdma": True, "compat_mode": True}))
+    assert ("nvidia-fs-dkms", "", "1-1") in decide.decide(bare(block__gds=none), wish, versions).changes()
+    told = str(refused(bare(block__gds=p2pdma), wish, versions))
+    assert (
+        "PCI P2PDMA there (use_pci_p2pdma in /etc/cufile.json), which needs no nvidia-fs: remove gds from the" in told
+    )
+    old = bare(block__gds=none, **with_devices("1db6"))
+    assert "nvidia-fs needs the open kernel modules" in str(refused(old, wish, versions))
+
+
 def test_a_lock_of_another_branch(wish):
     assert "the lock has driver 590.1.1 but the site file requires branch 580" in str(
         refused(bare(), wish, lock("590.1.1"))

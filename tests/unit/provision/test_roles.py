@@ -358,11 +358,13 @@ def test_units_are_enabled_and_pins_resist_a_newer_driver(debian):
 
 @pytest.mark.full
 def test_other_parts_replace_only_what_they_name(debian):
-    parts = ("dcgm", "dcgm-exporter", "container-toolkit", "nccl")
+    parts = ("dcgm", "dcgm-exporter", "container-toolkit", "gds", "nccl")
     came = debian.cell.play("provision", debian.given(parts=parts, nodetune_versions={}))
     assert (came["state"], came["message"]) == ("ok", "")
     assert debian.cell.debs()["datacenter-gpu-manager-exporter"] == "4.8.2-1"
     assert debian.cell.run(["systemctl", "is-enabled", "nvidia-dcgm-exporter"]).strip() == "enabled"
+    assert debian.cell.debs()["nvidia-fs-dkms"] == "2.26.6-1"
+    assert debian.cell.run(["tail", "-n", "1", "/etc/modules-load.d/nodetune-nvidia_fs.conf"]) == "nvidia_fs\n"
     assert debian.cell.debs()["datacenter-gpu-manager-4-core"] == "1:4.4.2-1"
     given = debian.given(parts=("dcgm",), nodetune_versions={})
     debian.cell.run(["dpkg", "--remove", "datacenter-gpu-manager-exporter"])  # it depends on DCGM 4

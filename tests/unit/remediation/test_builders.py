@@ -626,9 +626,13 @@ def test_an_option_of_a_mount_goes_into_fstab_and_into_the_mount():
 NETPLAN = ["Link", [["Name", "data0"], ["MTUBytes", "9000"]]]
 
 
-def nics(file="/usr/lib/systemd/network/99-default.link", sections=None, **more):
+NOBODY = {"by": "", "file": None, "line": None, "text": None}
+
+
+def nics(file="/usr/lib/systemd/network/99-default.link", sections=None, owner=NOBODY, **more):
     own = {"id_path": "pci-0000:18:00.0", "mac_address": "02:00:00:00:00:01", "file": file}
     own["sections"] = sections or [["Link", [["NamePolicy", "keep kernel path"], ["MACAddressPolicy", "persistent"]]]]
+    own["owner"] = owner
     return {
         "net.links": Value({"eth0": {"bdf": "0000:18:00.0"}, "eth1": {"bdf": "0000:18:00.0"}, "usb0": {"bdf": None}}),
         "own.links": Each({"eth0": Value(own), **more}),
@@ -684,6 +688,75 @@ def test_without_udev_the_slot_and_systemd_names_match():
     assert "Path=pci-0000:18:00.0" in text
     assert "NamePolicy=keep kernel database onboard slot path" in text
     assert "usb0 is not a PCI device" in refused(host(nics()), step(remedies.net_link("rings"), "max", ("usb0",)))
+
+
+def owned(by, file=None, line=None, text=None):
+    return {"by": by, "file": file, "line": line, "text": text}
+
+
+MTU = step(remedies.net_link("mtu"), 9000, ("eth0",))
+NETPLAN_NETWORK = "/run/systemd/network/10-netplan-data0.network"
+CONNECTION = "/etc/NetworkManager/system-connections/data0.nmconnection"
+
+
+@pytest.mark.parametrize(
+    ("owner", "path", "kept"),
+    [
+        (owned(""), "/etc/systemd/network/00-nodetune-eth0.link", "MTUBytes=9000"),
+        (owned("ifupdown", "/etc/network/interfaces"), "/etc/systemd/network/00-nodetune-eth0.link", "MTUBytes=9000"),
+        (
+            owned("networkd", NETPLAN_NETWORK),
+            "/etc/systemd/network/10-netplan-data0.network.d/zz-nodetune.conf",
+            "MTUBytes=9000",
+        ),
+        (
+            owned("NetworkManager", CONNECTION),
+            "/etc/NetworkManager/conf.d/zz-nodetune-eth0.conf",
+            "ethernet.mtu=9000",
+        ),
+    ],
+)
+def test_an_mtu_is_kept_by_who_owns_the_link_and_only_once_it_holds(owner, path, kept):
+    link, file = built(host(nics(owner=owner)), MTU)
+    assert (link["link"], link["value"], link["peers"]) == ("eth0", 9000, {})
+    assert (file["path"], file["after"]) == (path, "eth0 mtu")
+    assert kept in lines(file["content"])
+
+
+@pytest.mark.parametrize(
+    ("by", "path", "old", "new"),
+    [
+        ("NetworkManager", CONNECTION, "mtu=1500", "mtu=9000"),
+        ("NetworkManager", "/etc/sysconfig/network-scripts/ifcfg-eth0", 'MTU="1500"', 'MTU="9000"'),
+        ("ifupdown", "/etc/network/interfaces", "    mtu 1500", "    mtu 9000"),
+    ],
+)
+def test_a_line_that_sets_the_mtu_is_changed_where_it_is(by, path, old, new):
+    _, edit = built(host(nics(owner=owned(by, path, 7, old))), MTU)
+    assert (edit["path"], edit["how"], edit["after"]) == (path, "line", "eth0 mtu")
+    assert edit["with"] == {"number": 7, "old": old, "new": new}
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        (nics(owner=None), "what sets it at boot is unknown"),
+        (nics(owner=owned("NetworkManager")), "cannot be read"),
+        (nics(owner=owned("NetworkManager", "/run/NetworkManager/x", 3, "mtu=1500")), "where that file comes from"),
+        (nics(owner=owned("networkd", "/etc/systemd/network/a b.network")), "not a .network file"),
+        ({**nics(), "net.default_interface": Value("eth0.100")}, "eth0 has the default route"),
+        ({**nics(), "net.links": Value({"eth0": {"bdf": "0000:18:00.0", "master": "bond0"}})}, "a part of bond0"),
+        (
+            nics(
+                owner=owned("networkd", NETPLAN_NETWORK),
+                eth1=Value({"id_path": "x", "owner": owned("networkd", NETPLAN_NETWORK)}),
+            ),
+            "is also for eth1",
+        ),
+    ],
+)
+def test_an_mtu_that_cannot_be_kept_is_refused(facts, why):
+    assert why in refused(host(facts), MTU)
 
 
 @pytest.mark.parametrize("link", ["../../../etc/cron.d/x", "eth0\n[Link]", "a b"])

@@ -1,7 +1,9 @@
 """From steps to changes: clients of NFS and Lustre, queues of network cards, and a module that may refuse to load."""
 
+import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -106,6 +108,56 @@ def test_a_mount_that_no_file_makes_is_left_alone_and_told():
     assert "/home" in notes(nfs(home="server:/home"), NCONNECT)
     unread = {"host.kernel": Value("6.8.0"), "mounts.configured": Unread("permission denied")}
     assert "permission denied" in refused(HostFacts("gpu01", {**nfs().facts, **unread}), NCONNECT)
+
+
+ASYNC = step(remedies.mount_option("async"), "async", ("/data",))
+
+
+@pytest.mark.parametrize(
+    ("placed_in", "path", "given"),
+    [
+        (placed(), "/etc/fstab", {"mount_point": "/data", "option": "async", "remove": []}),
+        (placed("/etc/auto.data", "*"), "/etc/auto.data", {"key": "*", "option": "async", "remove": ["sync"]}),
+    ],
+)
+def test_an_option_of_all_file_systems_is_kept_where_the_mount_is_configured_and_remounted(placed_in, path, given):
+    changes = built(nfs(configured={"/data": placed_in}), ASYNC)
+    (edit,), (mount,) = of_kind(changes, "edit"), of_kind(changes, "mount")
+    assert (edit["path"], edit["with"]) == (path, given)
+    assert (mount["mount_point"], mount["option"]) == ("/data", "async")
+    assert handlers(changes) == (["reload autofs.service"] if placed_in["key"] else [])
+
+
+def read_ahead(kib, *places):
+    return step(remedies.nfs_read_ahead(), kib, places)
+
+
+def test_a_read_ahead_is_written_now_and_at_each_mount():
+    first = built(host(), read_ahead(15360, "/data"))
+    assert [each["change"] for each in first] == ["read_ahead", "file", "run"]
+    assert (first[0]["mount_point"], first[0]["kib"]) == ("/data", 15360)
+    second = files(built(host(own=files(first)), read_ahead(8192, "/sets")))
+    (text,) = second.values()
+    assert own_settings(text) == {"/data": "15360", "/sets": "8192"}
+
+
+def test_udev_gets_the_read_ahead_of_a_device_from_where_it_is_mounted():
+    (text,) = files(built(host(), read_ahead(15360, "/proc"))).values()
+    program = re.search(r"PROGRAM=\"/bin/sh -c '(.*)'\",", text).group(1).replace("$$", "$")
+    table = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    found = {fields[4]: fields[2] for fields in table}
+
+    def asked(device):
+        done = subprocess.run(["sh", "-c", program.replace("$kernel", device)], capture_output=True, text=True)
+        return done.returncode, done.stdout.strip()
+
+    assert asked(found["/proc"]) == (0, "15360")
+    assert asked(next(device for place, device in found.items() if device != found["/proc"])) == (1, "")
+
+
+@pytest.mark.parametrize("place", ["/a b", "/a'b", '/a"b', "/$(x)", "/a*", "relative", "/a\nb"])
+def test_a_mount_point_that_a_shell_could_read_otherwise_is_left_alone(place):
+    assert "mount point" in refused(host(), read_ahead(15360, place))
 
 
 # --- Lustre

@@ -1,16 +1,17 @@
-"""A setting of a network link: {"link", "setting": mtu | rings | channels | adaptive-rx, "value", "confirm_seconds"}.
+"""A setting of a network link: {"link", "setting": mtu | rings | channels | adaptive-rx, "value", "confirm_seconds", "peers"}.
 
 value: a number or "max" (rings, channels), or true or false (adaptive-rx). State: {"mtu": 1500}, {"rx": 256, "tx": 256},
 {"combined": 8}, {"adaptive-rx": "off"}.
 
 Each change undoes itself: a timer that runs the inverse command is set before anything is touched, and `confirm`, called
-over a new connection, removes it. This applies to all links, whatever their traffic.
+over a new connection, removes it. This applies to all links, whatever their traffic. A new MTU is also set back at once if it
+loses one of the peers ({address: {"host", "mtu"}}) that answered before.
 """
 
 import os
 import re
 
-from .. import command
+from .. import command, frames
 from ..journal import HOME, Journal, changes, left
 from ..problem import ChangeError, why
 
@@ -46,8 +47,10 @@ def wanted(change, now):
 
 
 def put(change, state):
-    """Set the timer, then the link. Raise ChangeError if there is no systemd, or the driver refuses."""
+    """Set the timer, then the link. Raise ChangeError if there is no systemd, the driver refuses, or a peer is lost."""
     before = read(change)
+    proven = "peers" in change and state == wanted(change, before)
+    known = frames.peers(change["link"], change["peers"], min(before["mtu"], state["mtu"])) if proven else {}
     _undo_later(change, setter(change, before))
     try:
         command.run(setter(change, state))
@@ -55,6 +58,11 @@ def put(change, state):
         if read(change) == before:
             _stop(timer(change))
         raise
+    lost = frames.lost(change["link"], known, before["mtu"], state["mtu"]) if proven else ""
+    if lost:
+        command.run(setter(change, before))
+        _stop(timer(change))
+        raise ChangeError(f"{label(change)}: set back to {before['mtu']}: {lost}")
 
 
 def show(change, state):

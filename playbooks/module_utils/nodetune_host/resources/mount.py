@@ -24,7 +24,7 @@ FLAGS = ("sync", "mand", "lazytime")
 
 
 def read(change):
-    return _in_force(_mounted(change["mount_point"]), _choices(change["option"]))
+    return _in_force(mount_at(change["mount_point"]), _choices(change["option"]))
 
 
 def wanted(change, now):
@@ -33,7 +33,7 @@ def wanted(change, now):
 
 def put(change, state):
     """Remount with this one option changed. Raise ChangeError if the kernel or the file system refuses."""
-    mounted = _mounted(change["mount_point"])
+    mounted = mount_at(change["mount_point"])
     whole = change["option"] in OF_FILE_SYSTEM
     if whole and ("ro" in mounted["options"]) != ("ro" in mounted["super"]):
         raise ChangeError(
@@ -68,7 +68,7 @@ def _in_force(mounted, choices):
     return next((choice for choice in choices[:-1] if choice in shown), choices[-1])
 
 
-def _mounted(point):
+def mount_at(point):
     """Return the topmost mount at this point. Raise ChangeError if nothing is mounted."""
     found = None
     with open(MOUNTS) as lines:
@@ -78,6 +78,7 @@ def _mounted(point):
             if unescaped(fields[4]) == bare(point):
                 found = {
                     "point": unescaped(fields[4]),
+                    "device": fields[2],
                     "options": fields[5].split(","),
                     "source": unescaped(of_file_system[1]),
                     "super": of_file_system[2].split(","),

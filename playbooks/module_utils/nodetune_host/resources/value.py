@@ -35,7 +35,7 @@ def read(change):
     paths = sorted(glob.glob(change["path"]))
     if not paths:
         raise ChangeError(f"{change['path']} is not there")
-    return {path: _text(path) for found in paths for path in _with_twin(found)}
+    return {path: text_of(path) for found in paths for path in _with_twin(found)}
 
 
 def wanted(change, now):
@@ -70,7 +70,7 @@ def put(change, state):
         if state[path] == "0" and any(state.get(twin, "0") != "0" for twin in _with_twin(path)):
             continue
         try:
-            if _text(path) != state[path]:
+            if text_of(path) != state[path]:
                 _write(path, state[path])
         except ChangeError as problem:
             refused.append(str(problem))
@@ -87,7 +87,7 @@ def _with_twin(path):
     return [path]
 
 
-def _text(path):
+def text_of(path):
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as opened:

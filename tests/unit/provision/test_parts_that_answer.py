@@ -1,4 +1,4 @@
-"""Whether DCGM's exporter, where the site has it, serves the metrics of a GPU."""
+"""Whether parts of a site do their work: DCGM's exporter serves metrics, and GPUDirect Storage passes NVIDIA's check."""
 
 import http.server
 import threading
@@ -35,14 +35,16 @@ def steps(operations, **parts):
 def test_only_hosts_with_the_part_are_asked_for_metrics():
     silent = Outcome("b", "failed", "serves no metric of a GPU")
     operations = Operations(a=Outcome("a"), b=silent)
-    found = steps(operations, a=[EXPORTER], b=["dcgm", EXPORTER], c=["dcgm"])._without_metrics(["a", "b", "c"])
+    found = steps(operations, a=[EXPORTER], b=["dcgm", EXPORTER], c=["dcgm"])._silent(
+        EXPORTER, "metrics", ["a", "b", "c"]
+    )
     assert {host: each.message for host, each in found.items()} == {"b": "serves no metric of a GPU"}
     assert operations.asked == [("metrics", ["a", "b"])]
 
 
 def test_nobody_is_asked_where_no_host_has_the_part():
     operations = Operations()
-    assert steps(operations, a=["dcgm"])._without_metrics(["a"]) == {}
+    assert steps(operations, a=["dcgm"])._silent(EXPORTER, "metrics", ["a"]) == {}
     assert operations.asked == []
 
 
@@ -81,3 +83,44 @@ def test_the_play_asks_the_exporter_itself(serve, text, state):
     told = "" if state == "ok" else f"serves no metric of a GPU at http://127.0.0.1:{port}/metrics: journalctl"
     assert told in outcome.message
     assert not any(each.changed for each in outcome.results)
+
+
+PASSES = "GPU INFO:\nGPU index 0 NVIDIA H100 80GB HBM3 bar:1 bar size (MiB):131072 supports GDS, IOMMU State: Disabled\nPlatform verification succeeded\n"
+"""The end of what gdscheck -p printed on a host with eight H100s (public)."""
+
+
+@pytest.mark.full  # plays by the real Ansible
+@pytest.mark.parametrize(
+    ("printed", "code", "loaded", "says"),
+    [
+        (PASSES, 0, True, ""),
+        (None, 0, True, ""),
+        (
+            "error: libcufile.so.0: cannot open shared object file\n",
+            1,
+            True,
+            "gdscheck -p does not pass: error: libcufile",
+        ),
+        (
+            "GPU INFO:\nPlatform verification error :\nnvidia_fs: driver not loaded\n",
+            0,
+            True,
+            "nvidia_fs: driver not loaded",
+        ),
+        (PASSES, 0, False, "nvidia-fs does not load ("),
+    ],
+)
+def test_gpudirect_storage_is_loaded_and_passes_nvidias_check(tmp_path, printed, code, loaded, says):
+    tool = tmp_path / "cuda-13.0/gds/tools/gdscheck"
+    tool.parent.mkdir(parents=True)
+    if printed is not None:
+        tool.write_text(f"#!/bin/sh\ncat <<'END'\n{printed}END\nexit {code}\n")
+        tool.chmod(0o755)
+    given = {
+        "nodetune_cuda": f"{tmp_path}/cuda*",
+        "nodetune_loaded": str(tmp_path if loaded else tmp_path / "not there"),
+    }
+    here = Target("here", connection="local", python="/usr/bin/python3")
+    outcome = play.play("gds", [here], {"here": given})["here"]
+    assert outcome.state == ("failed" if says else "ok"), outcome.message
+    assert says in outcome.message
