@@ -25,7 +25,7 @@ def test_every_check_is_in_one_row():
 
 
 def test_a_check_that_fits_no_row_is_named():
-    with pytest.raises(covered.GapError, match="gpu-lost: no row of coverage.yml has a pattern for gpu/gpu-lost"):
+    with pytest.raises(covered.GapError, match="gpu-lost: no row of measured.yml has a pattern for gpu/gpu-lost"):
         covered.by_row([ROW], [checks.load("gpu-lost")])
 
 
@@ -41,6 +41,10 @@ def test_a_check_that_fits_no_row_is_named():
             "needs `moved` with figures, or `unmoved` with the reason, if it has a measurement",
         ),
         ({"unmoved": "because"}, "needs `moved` with figures, or `unmoved` with the reason, if it has a measurement"),
+        (
+            {"unmeasured": "", "measurement": ["disk"], "moved": [{"ids": ["swap-no-such*"]}]},
+            "`ids` has swap-no-such*, and no check of the row fits it",
+        ),
         (
             {"reasons": {"swappiness-high": "because"}},
             "`reasons` has swappiness-high, and no check without a fix fits it",

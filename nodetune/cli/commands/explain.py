@@ -33,7 +33,7 @@ from nodetune.report import sections
 @comparing
 @verbosity.progress_option
 def command(request: AuditRequest, ids: tuple[str, ...], section: str | None) -> int:
-    """Explain checks, how to confirm them manually, and their fix.
+    """Explain checks, how to confirm them manually, their fix, and the figure that shows it.
 
     ID is the id of a check, an area, or a shell pattern of ids. With --site, also checks of your own, and which line of
     which file sets a value. Shows the values of this host, or of the hosts that you name (-i, --facts).
@@ -56,6 +56,7 @@ def command(request: AuditRequest, ids: tuple[str, ...], section: str | None) ->
     if section:
         return _explain.section(request, section, meant, known)
     from nodetune.report.text import catalogue
+    from nodetune.verify import shown_by
 
     of_hosts = [check for check in meant if check not in compared]
     found, saved = _explain.observed(of_hosts, request)
@@ -63,7 +64,9 @@ def command(request: AuditRequest, ids: tuple[str, ...], section: str | None) ->
         if number:
             click.echo()
         seen = _explain.rows(found.get(check.id, []), saved=saved)
-        catalogue.print_check(check, check.id in resolved.gates, [*_said(check.id, choice), *seen])
+        catalogue.print_check(
+            check, check.id in resolved.gates, [*shown_by.told(check), *_said(check.id, choice), *seen]
+        )
     return OK
 
 
