@@ -34,9 +34,33 @@ with a setting wrong and right are medians of five runs a side, in turn, with th
 (`python benchmarks/settings_move_figures.py`, two cores under load). Why a check has no fix stands below its table, and its page
 has the steps instead, with their sources. What nodetune leaves out on purpose is in [left-out.md](left-out.md).
 
+"""
+
+TABLE = """## The table of settings
+
+**A**: audited, a wrong and a right value are judged rightly. **F**: fixed now and at the next boot, and rolled back. **V**: verified by a figure that
+moves with the setting. ✓ whole, ◐ part, ✗ refused. Whole: """
+CELLS = """.
+
+| setting | A | F | V | what is missing, and why |
+| --- | --- | --- | --- | --- |
+"""
+JUDGED = "tests/unit/checks/test_cases.py::test_a_case_gets_the_verdict_that_its_file_states"
+PROOFS = f"""
+Each cell's proof is a test; `[…]` alone is a case of `{JUDGED}`:
+
+| setting | audited | fixed | verified |
+| --- | --- | --- | --- |
+"""
+SUBJECTS = """
+## Subjects
+
 | subject | checks | fixes | proven on machines | measured by |
 | --- | --- | --- | --- | --- |
 """
+MARKS = {"whole": "✓", "part": "◐", "refused": "✗", "none": "n/a"}
+CELL = {"is", "tests", "cases", "fixes", "measures", "moved", "why"}
+STORY = "tests/machines/test_apply.py::test_every_step_is_fixed_and_nothing_fixable_is_left"
 
 
 MEASURED = """
@@ -66,10 +90,18 @@ def page() -> str:
     members = by_row(rows, checks.load_all())
     problems = [problem for row in rows for problem in gaps(row, members[row["row"]])]
     problems += [*lost_tests(said), *unmeasured(said), *lost_mutants(said)]
+    problems += [problem for row in said["table"] for problem in lost_cells(row)]
     if problems:
         raise GapError("\n".join(problems))
     return (
         HEAD
+        + TABLE
+        + ", ".join(f"{column} {_count(said['table'], column)}" for column in "AFV")
+        + CELLS
+        + "".join(map(_cells, said["table"]))
+        + PROOFS
+        + "".join(map(_proofs, said["table"]))
+        + SUBJECTS
         + "".join(_overview(row, members[row["row"]]) for row in rows)
         + MEASURED
         + "".join(_measurement(name, said) for name in catalogue.measurements())
@@ -125,13 +157,78 @@ def gaps(row: Mapping[str, Any], members: Sequence[Check]) -> Iterator[str]:
         yield f"{name}: no virtual machine proves the fix of {unproven}, and `lacking` has no reason"
 
 
+def proofs_of(cell: Mapping[str, Any]) -> list[str]:
+    """Return the tests that prove a cell of the table."""
+    cases = (f"{JUDGED}[{stem}-{status}-0]" for stem in cell.get("cases", ()) for status in ("fail", "pass"))
+    fixes = (test if "::" in test else STORY for each in cell.get("fixes", ()) for test in proven_by(each))
+    measured = stated()["measurements"]
+    figures = (test for each in cell.get("measures", ()) for test in measured.get(each, {}).get("tests", ("",)))
+    return list(dict.fromkeys([*cell.get("tests", ()), *cases, *fixes, *figures]))
+
+
+def lost_cells(row: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with the cells of a row of the table."""
+    for column in "AFV":
+        cell, name = row.get(column, {}), f"{ROWS.name}: table: {row['row']} {column}"
+        state, why = cell.get("is"), cell.get("why", "")
+        if state not in MARKS or set(cell) - CELL:
+            yield f"{name}: `is` needs one of {', '.join(MARKS)}, and the rest {', '.join(sorted(CELL))}"
+            continue
+        if state == "whole" and not proofs_of(cell):
+            yield f"{name}: whole, and no test proves it"
+        if (state in ("part", "refused")) != bool(why) or (state == "refused" and "](http" not in why):
+            yield f"{name}: {state}: `why` is for part and refused, the latter with a link to its source"
+        if state == "part" and column == "V" and not why.startswith("hardware: "):
+            yield f'{name}: say which hardware is missing (`why: "hardware: …"`)'
+        yield from (f"{name}: no test {each} is there" for each in proofs_of(cell) if not _there(each))
+        yield from (
+            f"{name}: no test proves the fix of {each}" for each in cell.get("fixes", ()) if not proven_by(each)
+        )
+        known = {check.id: check for check in checks.load_all()}
+        for each in cell.get("moved", ()):
+            if each not in known or not any("times" in one for one in shown_by.moved(known[each])):
+                yield f"{name}: no figure of {MEASURED_ROWS} moved with {each}"
+
+
+@cache
+def _there(test: str) -> bool:
+    """Return whether a test, with its parameters, is there: those of a case are in its file, others in that of the test."""
+    path, _, function = test.partition("::")
+    function, _, given = function.removesuffix("]").partition("[")
+    file = TESTS.parent / path
+    text = file.read_text("utf-8") if path and file.is_file() else ""
+    if f"\ndef {function}(" not in text:
+        return False
+    if f"{path}::{function}" != JUDGED or not given:
+        return given in text
+    stem, status, number = given.rsplit("-", 2)
+    case = TESTS / "data/cases" / f"{stem}.yml"
+    found = yaml.safe_load(case.read_text("utf-8")).get(status, []) if case.is_file() else []
+    return int(number) < (len(found) if isinstance(found, list) else 1)
+
+
+def _count(table: Sequence[Mapping[str, Any]], column: str) -> str:
+    states = [row[column]["is"] for row in table]
+    refused = states.count("refused")
+    whole = f"{states.count('whole')} of {len(states) - states.count('none')}"
+    return whole + (f" ({refused} refused)" if refused else "")
+
+
+def _cells(row: Mapping[str, Any]) -> str:
+    why = "; ".join(f"{column}: {row[column]['why'].rstrip('.')}" for column in "AFV" if row[column].get("why"))
+    return f"| {row['row']} | {' | '.join(MARKS[row[column]['is']] for column in 'AFV')} | {why} |\n"
+
+
+def _proofs(row: Mapping[str, Any]) -> str:
+    cells = (", ".join(f"`{test.removeprefix(JUDGED)}`" for test in proofs_of(row[column])) for column in "AFV")
+    return f"| {row['row']} | {' | '.join(cells)} |\n"
+
+
 def lost_tests(said: Mapping[str, Any]) -> Iterator[str]:
     """Yield each test that is named and not there, and each check that `fixes` need not name."""
     named = [*said["fixes"].values(), *(test for each in said["measurements"].values() for test in each["tests"])]
     for test in (*named, *(each["killed_by"] for each in said["mutants"])):
-        path, _, function = test.partition("::")
-        file = TESTS.parent / path
-        if not file.is_file() or f"\ndef {function}(" not in file.read_text("utf-8"):
+        if not _there(test):
             yield f"{ROWS.name}: there is no test {test}"
     fixable = {check.id for check in checks.load_all() if check.remedy.kind != "manual"}
     yield from (f"{ROWS.name}: fixes: {each} has no fix" for each in set(said["fixes"]) - fixable)
