@@ -33,10 +33,11 @@ from nodetune.report import sections
 @comparing
 @verbosity.progress_option
 def command(request: AuditRequest, ids: tuple[str, ...], section: str | None) -> int:
-    """Explain checks, how to confirm them manually, their fix, and the figure that shows it.
+    """Explain checks, how to confirm them manually, and their fix.
 
     ID is the id of a check, an area, or a shell pattern of ids. With --site, also checks of your own, and which line of
-    which file sets a value. Shows the values of this host, or of the hosts that you name (-i, --facts).
+    which file sets a value. Shows the figure that moves with the setting, and the values
+    of this host, or of the hosts that you name (-i, --facts).
 
     \b
     nodetune explain swap-large numa-balancing-on
