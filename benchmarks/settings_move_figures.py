@@ -106,7 +106,7 @@ def nfs_options(folder):
     files, stream = partial(act, "disk_files", {"count": 300}), partial(act, "disk_buffered", {"size": SIZE // 2})
     yield "NFS mount option noac → ac", "noac", "ac", files, ["stat", "open"]
     yield (
-        "NFS rsize, wsize 4 KiB → 1 MiB",
+        "NFS rsize, wsize 4 KiB → what the server grants of 1 MiB",
         sizes.format(4 << 10),
         sizes.format(1 << 20),
         stream,
