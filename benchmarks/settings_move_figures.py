@@ -81,6 +81,39 @@ def synchronous(folder):
         yield "mount option sync → async", "sync", "async", act, ["create", "unlink", "stat"]
 
 
+def access_times(folder):
+    with loop_disk(folder) as (place, _settings):
+
+        def act(value):
+            run("mount", "-o", f"remount,{value}", place)
+            return measured("disk_files", FIRST, dir=str(place), repeats=1)
+
+        yield "mount option strictatime → noatime", "strictatime", "noatime", act, ["open"]
+
+
+def nfs_options(folder):
+    place, sizes = Path(folder) / "nfs", "rsize={0},wsize={0}"
+    place.mkdir()
+
+    def act(name, options, value):
+        told = f"vers=4.2,addr=127.0.0.1,clientaddr=127.0.0.1,soft,timeo=50,{value}"
+        run("mount", "-i", "-t", "nfs4", "-o", told, "127.0.0.1:/", place)
+        try:
+            return measured(name, dir=str(place), repeats=1, **options)
+        finally:
+            run("umount", place)
+
+    files, stream = partial(act, "disk_files", {"count": 300}), partial(act, "disk_buffered", {"size": SIZE // 2})
+    yield "NFS mount option noac → ac", "noac", "ac", files, ["stat", "open"]
+    yield (
+        "NFS rsize, wsize 4 KiB → what the server grants of 1 MiB",
+        sizes.format(4 << 10),
+        sizes.format(1 << 20),
+        stream,
+        ["read", "write_fsync"],
+    )
+
+
 def windows(folder):
     with two_hosts(folder) as targets:
 
@@ -123,6 +156,27 @@ def scheduler(folder):
             return measured("disk", dir=str(place), size=SIZE, repeats=1, seconds=2, metrics=["random_read"])
 
         yield "I/O scheduler bfq → none", "bfq", "none", act, ["random_read"]
+
+
+def nvme_scheduler(_folder):
+    """The file is on the first NVMe drive that is mounted."""
+    mounts = (line.split()[:2] for line in Path("/proc/mounts").read_text().splitlines())
+    found = next(((disk, place) for disk, place in mounts if disk.startswith("/dev/nvme")), None)
+    if found is None:
+        raise UnavailableError("no NVMe drive is mounted")
+    number = Path(found[0]).stat().st_rdev
+    disk = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
+    chosen = (disk if (disk / "queue").exists() else disk.parent) / "queue/scheduler"
+    before = chosen.read_text().split("[")[1].split("]")[0]
+
+    def act(value):
+        chosen.write_text(value)
+        return measured("disk", dir=found[1], size=SIZE, repeats=1, seconds=2, metrics=["random_read"])
+
+    try:
+        yield "I/O scheduler of an NVMe drive bfq → none", "bfq", "none", act, ["random_read"]
+    finally:
+        chosen.write_text(before)
 
 
 def operations_limit(folder):
@@ -173,6 +227,31 @@ def isolation(_folder):
 
     every, kept = f"{cpus[0]}-{cpus[-1]}", str(cpus[0])
     yield f"services on all CPUs → not on CPU {cpus[-1]}", every, kept, act, ["lost", "longest"]
+
+
+def allowed_cpus(_folder):
+    """Services that compute, four for each CPU, in the group that systemd confines; what is measured runs outside of it."""
+    cpus, controllers = sorted(os.sched_getaffinity(0)), Path("/sys/fs/cgroup/cgroup.controllers")
+    running = Path("/run/systemd/system").exists() and controllers.exists()
+    if len(cpus) < 2 or not running or "cpuset" not in controllers.read_text():
+        raise UnavailableError("it takes two CPUs, and a systemd that confines its services to some")
+    every, kept = f"{cpus[0]}-{cpus[-1]}", str(cpus[0])
+    units = [f"nodetune-bench-{number}" for number in range(4 * len(cpus))]
+    confine = ("systemctl", "set-property", "--runtime", "system.slice")
+
+    def act(value):
+        run(*confine, f"AllowedCPUs={value}")
+        outside = ("systemd-run", "-q", "--scope", "--slice=nodetune-bench.slice")
+        return measured("jitter", outside, load=False, cpus=[cpus[-1]], repeats=1)
+
+    try:
+        for unit in units:
+            run("systemd-run", "-q", f"--unit={unit}", sys.executable, "-c", "while True: pass")
+        yield f"AllowedCPUs= of system.slice all → not CPU {cpus[-1]}", every, kept, act, ["lost", "longest"]
+    finally:
+        run("systemctl", "kill", "--signal=KILL", *units)
+        run(*confine, f"AllowedCPUs={every}")  # an empty list would leave the last one in force
+        run(*confine, "AllowedCPUs=")
 
 
 @contextlib.contextmanager
@@ -312,16 +391,17 @@ def governor(_folder):
 
 
 CASES = (
-    *(read_ahead, dirty_limit, synchronous, scheduler, operations_limit),
+    *(read_ahead, dirty_limit, synchronous, access_times, nfs_options, scheduler, nvme_scheduler, operations_limit),
     *(windows, far_away, loss, rail_windows, queue_under_load),
-    *(huge_pages, isolation, idle_states, far_memory, governor, busy_host, nccl_protocol),
+    *(huge_pages, isolation, allowed_cpus, idle_states, far_memory, governor, busy_host, nccl_protocol),
     *(two_gpus, busy_cpus, shared_gpu, shared_roofs, training_step),
 )
 ELSEWHERE = {
     "slurm_binding": "tests/integration/slurm/test_slurm_binding.py shows it on a real Slurm; bandwidth needs two NUMA nodes",
     "rdma, rdma_latency, rdma_gpu": "needs two RDMA adapters; with GPUs for the latter",
     "disk_gds": "needs an NVIDIA GPU and a file system that GPUDirect Storage supports",
-    "NFS, Lustre": "needs a server and a kernel with its client",
+    "interrupts and queues of a network card": "needs a card with several queues, and CPUs that nothing emulates",
+    "Lustre": "needs a server and a kernel with its client",
 }
 
 

@@ -182,6 +182,7 @@ def together(targets, name, options, **env):
     reach = ConnectionOptions(options=SessionOptions(seconds=120))
     events = [event for _, event in remote.measure(targets, lambda _: plan, reach)]
     records = [event["record"] for event in events if isinstance(event, dict) and "record" in event]
-    if not records or any("samples" not in each for each in records):
-        raise UnavailableError(str(records[:1]))
+    failed = [each for each in records if "samples" not in each]
+    if failed or not records:
+        raise UnavailableError(str(failed[:1]))
     return records

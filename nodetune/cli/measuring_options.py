@@ -1,5 +1,6 @@
 """Options of commands that measure."""
 
+import ipaddress
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,35 @@ from nodetune.cli.requests import of, span
 from nodetune.foundation import text
 
 nccl = click.option("--nccl", default="", metavar="PATH", help="Path of libnccl.so.2 on the hosts.")
+
+disk = click.option(
+    "--disk",
+    default="",
+    metavar="DIR",
+    help="Also measure the file system of this folder: direct (fio), buffered, small files.",
+)
+
+
+def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -> str:
+    """Return the network in canonical form. Raise click.UsageError."""
+    try:
+        return str(ipaddress.IPv4Network(typed, strict=False)) if typed else ""
+    except ValueError:
+        raise click.UsageError(f"--network {text.plain(typed)}: write an IPv4 network, such as 10.1.0.0/16") from None
+
+
+pairs = requests.stack(
+    click.option(
+        "--pairs", is_flag=True, help="Also measure the network between pairs of hosts, with iperf3 and perftest."
+    ),
+    click.option(
+        "--network",
+        default="",
+        callback=_network,
+        metavar="CIDR",
+        help="Network for --pairs (10.1.0.0/16). Default: the network of the default route.",
+    ),
+)
 
 
 def gpus(told: str) -> Callable[[Any], Any]:

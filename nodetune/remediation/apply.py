@@ -10,6 +10,7 @@ from typing import Any
 from nodetune.api.model import Finding, HostResult
 from nodetune.audit import document as audit_document
 from nodetune.audit import run as audit_run
+from nodetune.foundation import nodeset
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
 from nodetune.foundation.stage_output import Phase, Show, measuring
 from nodetune.hosts.target import Target
@@ -31,6 +32,9 @@ from nodetune.verify.before_after import BeforeAfter
 from nodetune.verify.compare import MIN_RUNS
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
+
+VERIFY = ("verify", "suite", "repeat", "disk", "pairs", "network")
+"""The fields of a request that say what is measured."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +87,22 @@ class Prepared:
     @property
     def suite(self) -> SuiteRequest:
         """The measurements of --verify."""
-        return SuiteRequest(suite=self.request.suite or "quick", repeat=self.request.repeat or MIN_RUNS)
+        asked = self.request
+        return SuiteRequest(
+            suite=asked.suite or "quick",
+            repeat=asked.repeat or MIN_RUNS,
+            disk=asked.disk,
+            pairs=asked.pairs,
+            network=asked.network,
+        )
 
     @property
     def duration(self) -> str:
-        """How long --verify will take, for a person who decides whether to wait."""
+        """How long --verify will take, and which hosts are alone, for a person who decides whether to wait."""
         parts = batches([each.host for each in self.busy], self.request.canary, self.request.batch)
-        return before_after.duration(self.suite, len(parts))
+        alone = [host for part in parts if len(part) == 1 for host in part] if self.request.pairs else []
+        without = f"; --pairs finds no second host in the batch of {nodeset.fold(alone)}" if alone else ""
+        return before_after.duration(self.suite, len(parts)) + without
 
 
 def _lacks(findings: Iterable[Finding], fixable: Container[str]) -> bool:
@@ -167,7 +180,7 @@ def _recorded(request: ApplyRequest) -> dict[str, Any]:
         "site": " ".join(map(str, selection.files)),
         "select": selection.select,
         "ignore": selection.ignore,
-        **{name: getattr(request, name) for name in (*names, "max_failures", "verify", "suite", "repeat")},
+        **{name: getattr(request, name) for name in (*names, "max_failures", *VERIFY)},
         "max_disruption": request.disruption,
         "drain": bool(request.drain),
     }

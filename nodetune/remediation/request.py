@@ -54,7 +54,7 @@ class ChangeRequest:
 
 @dataclass(frozen=True)
 class ApplyRequest(ChangeRequest):
-    """Fix what an audit of the hosts finds. `suite` and `repeat` are for `verify`: measure before and after."""
+    """Fix what an audit of the hosts finds. `verify`: measure before and after; the fields below it say what, as for verify."""
 
     max_disruption: str = "new-sessions"
     reboot: bool = False
@@ -62,14 +62,21 @@ class ApplyRequest(ChangeRequest):
     verify: bool = False
     suite: str | None = None
     repeat: int | None = None
+    disk: str = ""
+    pairs: bool = False
+    network: str = ""
 
     def __post_init__(self) -> None:
         """Raise RequestError, BatchError."""
         super().__post_init__()
         if self.reboot and self.max_disruption != "reboot":
             raise RequestError("--reboot needs --max-disruption reboot")
-        if not self.verify and (self.suite or self.repeat):
-            raise RequestError("--suite and --repeat need --verify")
+        if not self.verify and (self.suite or self.repeat or self.disk or self.pairs):
+            raise RequestError("--suite, --repeat, --disk and --pairs need --verify")
+        if self.network and not self.pairs:
+            raise RequestError("--network needs --pairs")
+        if self.pairs and (self.canary == 1 or self.batch == "1"):
+            raise RequestError("--pairs measures between hosts of one batch: --canary and --batch need 2 or more")
         if self.verify and self._transport == "kubernetes":
             raise RequestError("--verify measures over SSH or on this machine, not in pods")
 

@@ -190,7 +190,7 @@ class Screening:
         return f"in the screening {space.in_words(dict(best))}: {gain:+.1f} %, but {lost.id} {loss:+.1f} %{hint}"
 
     def _best_elsewhere(self, accepted: Setting) -> str:
-        watched = [case for case in self._trials.cases if not case.judged and not case.coarse]
+        watched = [case for case in self._trials.cases if case.where and not case.judged and not case.coarse]
 
         def gain(setting: Setting) -> float:
             return statistics.fmean(self._median(setting, case) for case in watched)

@@ -7,7 +7,7 @@ from nodetune.foundation import by_key, text
 from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target
-from nodetune.verify import compare, figures, remote
+from nodetune.verify import compare, figures, remote, suites
 from nodetune.verify.compare import SAME, UNSURE, WORSE, FigureChange
 from nodetune.verify.model import FAILED, SHORT, Figure, Verdict, VerifyFinding
 from nodetune.verify.run import HostVerification, Measure, Tell, VerifyRun
@@ -94,6 +94,7 @@ class BeforeAfter:
         self._late: dict[str, HostMeasurement] = {}
         self._first: dict[str, HostMeasurement] = {}
         """The figures of slower hosts from before their second measurement."""
+        self._batch: list[str] = []
 
     @property
     def worse(self) -> set[str]:
@@ -101,22 +102,27 @@ class BeforeAfter:
         return {each.before.host for each in self._changes() if each.status == WORSE}
 
     def before(self, hosts: Sequence[str]) -> str:
-        """Measure hosts before their changes. Return the reason if the run must stop here."""
+        """Measure a batch of hosts before their changes. Return the reason if the run must stop here."""
+        self._batch = list(hosts)
         self._early |= self._measured(hosts)
         self._keep(BEFORE, _in_order(self._early))
         return _stopped(self._early)
 
     def after(self, hosts: Sequence[str]) -> str:
         """Measure changed hosts. Measure slower figures once more before the changes are blamed."""
-        known = [host for host in hosts if self._early[host].figures]
+        known = self._with_partners([host for host in hosts if self._early[host].figures])
         self._late |= self._measured(known)
-        slower = sorted(self.worse & set(known))
+        slower = self._with_partners(sorted(self.worse & set(known)))
         if slower and not _stopped(self._late):
             again = {host: each for host, each in self._measured(slower).items() if each.verification.state == "ok"}
             self._first |= {host: self._late[host] for host in again}
             self._late |= again
         self._keep(AFTER, _in_order(self._late))
         return _stopped(self._late)
+
+    def _with_partners(self, hosts: list[str]) -> list[str]:
+        """Return the hosts to measure: in pairs all of the batch, so that each meets the hosts that it met before."""
+        return [host for host in self._batch if self._early[host].figures] if hosts and self._wanted.pairs else hosts
 
     def result(self) -> BeforeAfterResult:
         """Return everything once the rollout is over."""
@@ -206,8 +212,9 @@ def _stopped(seen: Mapping[str, HostMeasurement]) -> str:
 
 def once(wanted: SuiteRequest) -> float:
     """Return the maximum seconds for one measurement of a host."""
-    quick = QUICK_SECONDS + (wanted.load_seconds or 0)
-    return quick if wanted.suite == "quick" else sum(remote.seconds_of(item) for item in wanted.items)
+    known = {item["name"] for item in suites.suite("quick")} if wanted.suite == "quick" and not wanted.only else set()
+    others = sum(remote.seconds_of(item) for item in wanted.items if item["name"] not in known)
+    return others + (QUICK_SECONDS if known else 0)
 
 
 def duration(wanted: SuiteRequest, batches: int) -> str:

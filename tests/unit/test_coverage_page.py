@@ -24,8 +24,16 @@ def test_every_check_is_in_one_row():
     assert [gap for row in rows for gap in covered.gaps(row, members[row["row"]])] == []
 
 
+def test_a_reason_for_a_row_that_is_not_there_is_named(monkeypatch):
+    covered.stated.cache_clear()
+    monkeypatch.setattr(covered.shown_by, "rows", lambda: [ROW])
+    with pytest.raises(covered.GapError, match="GPU power.*: no such row in measured.yml"):
+        covered.stated()
+    covered.stated.cache_clear()
+
+
 def test_a_check_that_fits_no_row_is_named():
-    with pytest.raises(covered.GapError, match="gpu-lost: no row of coverage.yml has a pattern for gpu/gpu-lost"):
+    with pytest.raises(covered.GapError, match="gpu-lost: no row of measured.yml has a pattern for gpu/gpu-lost"):
         covered.by_row([ROW], [checks.load("gpu-lost")])
 
 
@@ -41,6 +49,10 @@ def test_a_check_that_fits_no_row_is_named():
             "needs `moved` with figures, or `unmoved` with the reason, if it has a measurement",
         ),
         ({"unmoved": "because"}, "needs `moved` with figures, or `unmoved` with the reason, if it has a measurement"),
+        (
+            {"unmeasured": "", "measurement": ["disk"], "moved": [{"ids": ["swap-no-such*"]}]},
+            "`ids` has swap-no-such*, and no check of the row fits it",
+        ),
         (
             {"reasons": {"swappiness-high": "because"}},
             "`reasons` has swappiness-high, and no check without a fix fits it",
@@ -92,6 +104,50 @@ def test_what_machines_lack_is_said_of_fixes_that_none_proves(check, gap):
     said = {"fixes": {}, "lacking": {"a part": [check]}, "measurements": {}, "mutants": []}
     assert list(covered.lost_tests(said)) == [f"coverage.yml: lacking: {gap}"]
     assert "not possible on a machine without a CPU with turbo" in covered._proof(checks.load("boost-off"))
+
+
+CELLS = {"row": "Swap", "A": {"is": "whole", "cases": ["swap_on"]}, "F": {"is": "none"}, "V": {"is": "none"}}
+
+
+def test_every_cell_of_the_table_is_proven_or_has_a_reason():
+    table = covered.stated()["table"]
+    assert [problem for row in table for problem in covered.lost_cells(row)] == []
+    assert [sum(row[column]["is"] == "none" for row in table) for column in "AFV"] == [3, 7, 11]
+    assert len(table) == 36
+
+
+@pytest.mark.parametrize(
+    ("change", "gap"),
+    [
+        ({"A": {"is": "done"}}, "A: `is` needs one of whole"),
+        ({"A": {"is": "whole", "test": [HERE]}}, "A: `is` needs one of whole"),
+        ({"A": {"is": "whole"}}, "A: whole, and no test proves it"),
+        ({"A": {"is": "whole", "tests": [HERE + "_but_not_there"]}}, f"A: no test {HERE}_but_not_there is there"),
+        ({"A": {"is": "whole", "cases": ["swap_no"]}}, f"A: no test {covered.JUDGED}[swap_no-fail-0] is there"),
+        ({"A": {"is": "whole", "cases": ["swap_on"], "why": "because"}}, "A: whole: `why` is for part and refused"),
+        ({"F": {"is": "part"}}, "F: part: `why` is for part and refused"),
+        (
+            {"F": {"is": "refused", "why": "because"}},
+            "F: refused: `why` is for part and refused, the latter with a link",
+        ),
+        ({"F": {"is": "whole", "fixes": ["gpu-lost"], "tests": [HERE]}}, "F: no test proves the fix of gpu-lost"),
+        ({"V": {"is": "part", "why": "no time"}}, "V: say which hardware is missing"),
+        ({"V": {"is": "whole", "measures": ["discs"]}}, "V: no test  is there"),
+        (
+            {"V": {"is": "whole", "measures": ["wakeup"], "moved": ["deep-idle-allowed"]}},
+            "V: no figure of measured.yml moved with deep-idle-allowed",
+        ),
+    ],
+)
+def test_a_cell_without_proof_or_reason_is_named(change, gap):
+    problem = next(covered.lost_cells({**CELLS, **change}))
+    assert problem.startswith(f"coverage.yml: table: Swap {gap}")
+
+
+def test_a_refusal_with_its_source_is_counted():
+    refused = {**CELLS, "F": {"is": "refused", "why": "it may [lock up](https://docs.kernel.org)"}}
+    assert list(covered.lost_cells(refused)) == []
+    assert covered._count([CELLS, refused], "F") == "0 of 1 (1 refused)"
 
 
 def test_every_measurement_has_a_test_and_a_setting_or_a_reason():

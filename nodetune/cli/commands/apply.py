@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import change_options, requests, settings, verbosity
+from nodetune.cli import change_options, measuring_options, requests, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
 from nodetune.cli.requests import of
@@ -43,6 +43,8 @@ from nodetune.verify.compare import MIN_RUNS
 )
 @click.option("--verify", is_flag=True, help="Measure hosts before and after, and report the effect of the changes.")
 @click.option("--suite", type=click.Choice(suites.NAMES), help="Measurements for --verify. Default: quick.")
+@measuring_options.disk
+@measuring_options.pairs
 @click.option(
     "--repeat",
     type=click.IntRange(MIN_RUNS, 100),
@@ -64,6 +66,7 @@ def command(
     nodetune apply -i prod -b --dry-run              show every change on every host; change nothing
     nodetune apply -i prod -b --max-disruption reboot --reboot --drain slurm --batch 10%
     nodetune apply -i prod -b --verify               measure before and after
+    nodetune apply -i prod -b --verify --pairs --canary 2
 
     A second audit decides whether the fixes worked. `nodetune rollback RUN` undoes all changes of a run.
     Exit code: 0 done, 2 usage, 3 hosts not reached or checks unknown that it may fix, 4 the end state was not reached,

@@ -36,7 +36,8 @@ def command(request: AuditRequest, ids: tuple[str, ...], section: str | None) ->
     """Explain checks, how to confirm them manually, and their fix.
 
     ID is the id of a check, an area, or a shell pattern of ids. With --site, also checks of your own, and which line of
-    which file sets a value. Shows the values of this host, or of the hosts that you name (-i, --facts).
+    which file sets a value. Shows the figure that moves with the setting, and the values
+    of this host, or of the hosts that you name (-i, --facts).
 
     \b
     nodetune explain swap-large numa-balancing-on
@@ -56,6 +57,7 @@ def command(request: AuditRequest, ids: tuple[str, ...], section: str | None) ->
     if section:
         return _explain.section(request, section, meant, known)
     from nodetune.report.text import catalogue
+    from nodetune.verify import shown_by
 
     of_hosts = [check for check in meant if check not in compared]
     found, saved = _explain.observed(of_hosts, request)
@@ -63,7 +65,9 @@ def command(request: AuditRequest, ids: tuple[str, ...], section: str | None) ->
         if number:
             click.echo()
         seen = _explain.rows(found.get(check.id, []), saved=saved)
-        catalogue.print_check(check, check.id in resolved.gates, [*_said(check.id, choice), *seen])
+        catalogue.print_check(
+            check, check.id in resolved.gates, [*shown_by.told(check), *_said(check.id, choice), *seen]
+        )
     return OK
 
 

@@ -1,6 +1,5 @@
 """`nodetune verify`."""
 
-import ipaddress
 from pathlib import Path
 
 import click
@@ -8,7 +7,6 @@ import click
 from nodetune.cli import measuring_options, requests, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.requests import of
-from nodetune.foundation import text
 from nodetune.verify import suites
 from nodetune.verify.request import VerifyRequest
 from nodetune.verify.suites import SuiteRequest
@@ -32,14 +30,6 @@ def _list(context: click.Context, _parameter: click.Parameter, wanted: bool) -> 
 
         _verify.print_measurements()
         context.exit()
-
-
-def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -> str:
-    """Return the network in canonical form. Raise click.UsageError."""
-    try:
-        return str(ipaddress.IPv4Network(typed, strict=False)) if typed else ""
-    except ValueError:
-        raise click.UsageError(f"--network {text.plain(typed)}: write an IPv4 network, such as 10.1.0.0/16") from None
 
 
 @requests.command("verify", VerifyRequest)
@@ -67,28 +57,14 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
     help="List the measurements, with the suite or option that runs each, and exit.",
 )
 @measuring_options.gpus("Measure only this GPU. May be repeated.")
-@click.option(
-    "--disk",
-    default="",
-    metavar="DIR",
-    help="Also measure the file system of this folder: direct (fio), buffered, small files.",
-)
+@measuring_options.disk
 @click.option(
     "--demand",
     **of(SuiteRequest, "demand"),
     metavar="GB/S",
     help="Rate that all hosts together must read at, with --only disk_hosts --multi-node.",
 )
-@click.option(
-    "--pairs", is_flag=True, help="Also measure the network between pairs of hosts, with iperf3 and perftest."
-)
-@click.option(
-    "--network",
-    default="",
-    callback=_network,
-    metavar="CIDR",
-    help="Network for --pairs (10.1.0.0/16). Default: the network of the default route.",
-)
+@measuring_options.pairs
 @click.option(
     "--multi-node", is_flag=True, help="Run NCCL, and disk_hosts, across all hosts instead of within each host."
 )

@@ -1,5 +1,6 @@
 """The effect of an apply in figures, for people and as JSON data: worse figures first and singly, others folded."""
 
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
@@ -87,7 +88,7 @@ def _print_short(lines: Lines, verified: BeforeAfterResult, asked: str, single: 
     count = len(verified.short) + len(verified.findings)
     if count:
         more = f"all {count}, with suspects" if count > MAX_NAMES else "with suspects"
-        words = " ".join(part for part in ("nodetune verify", asked, f"--suite {verified.wanted.suite}") if part)
+        words = " ".join(part for part in ("nodetune verify", asked, shlex.join(verified.wanted.words)) if part)
         lines.line(f"{more}: ", (words, "green"), indent=GUTTER)
 
 

@@ -53,7 +53,7 @@ def _fix_column(row: Mapping[str, Any]) -> str:
 
 
 def print_check(check: Check, gates: bool, said: Iterable[tuple[str, str]] = ()) -> None:
-    """Print everything about a check. `said` contains headings and texts from site files."""
+    """Print everything about a check. `said`: further headings and texts (its figure, site files, hosts)."""
     out = Lines(console(sys.stdout))
     told = explain.explain(check)
     out.line(
@@ -70,5 +70,7 @@ def print_check(check: Check, gates: bool, said: Iterable[tuple[str, str]] = ())
             1, ("In a site file", f"a number of {check.unit}, or a text such as {quantities.example(check.unit)}")
         )
     for head, text in rows:
-        write = out.whole if head == "Confirm manually" else out.line  # a command: nobody can paste two halves
+        write = (
+            out.whole if head in ("Confirm manually", "Measure it") else out.line
+        )  # a command: nobody can paste two halves
         write((f"{head}: ", "bold"), (text, ""))

@@ -1,7 +1,7 @@
-"""Tune GPUs: a ladder of locked clocks or power limits; each rung measures a matrix product with its energy."""
+"""Tune GPUs: a ladder of locked clocks or power limits; each rung measures products, or reads of memory, with their energy."""
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean, median
 from typing import Any
@@ -30,7 +30,27 @@ MAX_MILLIWATTS = 100_000_000
 HELD_BY_LOCK = "applications_clocks_setting"
 """NVML's name for locked clocks too."""
 
-ENERGY, RATE, SLOWEST = "energy", "bf16", "bf16 of the slowest GPU"
+
+@dataclass(frozen=True)
+class Work:
+    """One load of gpu_energy: the metrics of its energy, power and rate, and their units."""
+
+    load: str
+    energy: str
+    joules_for: str
+    power: str
+    rate: str
+    a_second: str
+
+    @property
+    def slowest(self) -> str:
+        return f"{self.rate} of the slowest GPU"
+
+
+WORKS = {
+    "compute": Work("products", "energy", "J/TFLOP", "power", "bf16", "TFLOP/s"),
+    "memory": Work("memory", "memory_energy", "J/TB", "memory_power", "memory", "GB/s"),
+}
 
 NVML = "https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceCommands.html"
 SLURM = "services.processes"
@@ -41,11 +61,12 @@ FACTS = {*verify_run.FACTS, *runs.XIDS, SLURM, NAMES, CLOCKS, LIMITS, DEFAULT_LI
 
 @dataclass(frozen=True)
 class GpuRequest:
-    """The request. `slowdown` is a fraction; `seconds` and `repeats` are for the measurements of one trial."""
+    """The request. `work`: what the rung is for; `slowdown` is a fraction; `seconds`, `repeats`: of the measurements of a trial."""
 
     allow_gpu_settings: bool = False
     assume_drained: bool = False
     ladder: str = one_of("clocks", LADDERS)
+    work: str = one_of("compute", WORKS)
     rungs: int = limited(6, 2, 20)
     slowdown: float = 0.03
     seconds: float = 3.0
@@ -77,20 +98,24 @@ class GpuBench(OneByOne):
         self._facts = _free(target.name, facts([target], FACTS, connection)[target.name], wanted)
         self.model = self._model()
         self._choices = ladder(self._facts, wanted)
+        self._work = WORKS[wanted.work]
+        self._others = tuple(each for each in WORKS.values() if each != self._work)
         self._rates: list[float] = []
         self._gpus: frozenset[str] = frozenset()
         self._look()
 
     def _look(self) -> None:
         """Measure the default once: which GPUs count energy, and their speed. Raise BenchError if none counts it."""
-        came = self._measured(DEFAULT)
-        energy = _of(came, ENERGY)
+        came = self._measured(DEFAULT, tuple(WORKS.values()))
+        energy = _of(came, self._work.energy)
         if came.wrong or came.failure or not energy:
             why = came.wrong or came.failure or came.skipped or "the energy was not measured"
             raise BenchError(runs.of_host(self._target.name, why))
         self._gpus = frozenset(energy)
+        values = self._values(came)
+        self._others = tuple(each for each in self._others if {each.energy, each.slowest} <= values.keys())
         if not came.disturbance:
-            self._too_slow(DEFAULT, _values(came, self._gpus))
+            self._too_slow(DEFAULT, values)
 
     def _model(self) -> str:
         names = _value(self._facts, NAMES, "the GPUs' models")
@@ -105,7 +130,21 @@ class GpuBench(OneByOne):
 
     @property
     def cases(self) -> Sequence[Case]:
-        return (Case(ENERGY, "J/TFLOP", "lower"), Case(SLOWEST, "TFLOP/s", "higher", False, self.wanted.slowdown))
+        """The work that the rung is for decides; the other one is shown."""
+        work, slowdown = self._work, self.wanted.slowdown
+        shown = (
+            Case(name, unit, better, False, slowdown, judged=False)
+            for other in self._others
+            for name, unit, better in (
+                (other.energy, other.joules_for, "lower"),
+                (other.slowest, other.a_second, "higher"),
+            )
+        )
+        return (
+            Case(work.energy, work.joules_for, "lower"),
+            Case(work.slowest, work.a_second, "higher", False, slowdown),
+            *shown,
+        )
 
     def allowed(self, setting: Setting) -> bool:
         """Return whether the GPUs support these values."""
@@ -113,24 +152,27 @@ class GpuBench(OneByOne):
 
     def measure(self, setting: Setting, cases: Sequence[Case]) -> Trial:
         """Measure one rung. The host restores the previous settings, even if killed; if it cannot, tuning ends."""
-        began, came = time.monotonic(), self._measured(setting)
-        values = _values(came, self._gpus)
-        about = {"tflops": values.get(SLOWEST), "watts": _watts(came)}
+        asked = {case.id for case in cases}
+        works = tuple(each for each in (self._work, *self._others) if each.energy in asked)
+        began, came = time.monotonic(), self._measured(setting, works)
+        values = self._values(came)
+        about = {"tflops": values.get(WORKS["compute"].slowest), "watts": _watts(came, self._work.power)}
         trial = runs.trial(setting, cases, came, values)
         trial = replace(trial, about=about, seconds=round(time.monotonic() - began, 3))
         too_slow = self._too_slow(setting, values) if trial.counts else ""
         return replace(trial, values={}, banned=too_slow) if too_slow else trial
 
-    def _measured(self, setting: Setting) -> TrialFigures:
+    def _measured(self, setting: Setting, works: Sequence[Work]) -> TrialFigures:
         """Measure. Clocks held down by our own lock are the subject of the rung and not a disturbance."""
-        came = runs.measured([self._target], [self._item(setting)], {}, self._how, self._connection)
+        came = runs.measured([self._target], [self._item(setting, works)], {}, self._how, self._connection)
         if "locked_clocks" in dict(setting):
             told = {key: {**each, "gpus": _without_lock(each.get("gpus"))} for key, each in came.others.items()}
             came.found = [disturbance.marked(each, told) for each in came.found]
         return came
 
-    def _item(self, setting: Setting) -> dict[str, Any]:
+    def _item(self, setting: Setting, works: Sequence[Work]) -> dict[str, Any]:
         options = {
+            "loads": [each.load for each in works],
             "set": {name: in_nvml(name, value) for name, value in setting},
             "allow_gpu_settings": True,
             "seconds": self.wanted.seconds,
@@ -140,14 +182,24 @@ class GpuBench(OneByOne):
 
     def _too_slow(self, setting: Setting, values: Mapping[str, float]) -> str:
         """Return how much slower a rung is than the default, if it is too slow even with noise in one trial."""
+        slowest = self._work.slowest
         if setting == DEFAULT:
-            self._rates += [values[SLOWEST]] if SLOWEST in values else []
+            self._rates += [values[slowest]] if slowest in values else []
         if not self._rates or setting == DEFAULT:
             return ""
-        lost = 1 - values[SLOWEST] / median(self._rates)
+        lost = 1 - values[slowest] / median(self._rates)
         if lost <= self.wanted.slowdown + GPU_TRIAL_NOISE:
             return ""
         return f"{100 * lost:.1f} % slower than the default; --max-slowdown allows {100 * self.wanted.slowdown:g} %"
+
+    def _values(self, came: TrialFigures) -> dict[str, float]:
+        """Return the value of each case over all GPUs that count energy. A job is as fast as the slowest of them."""
+        values: dict[str, float] = {}
+        for work in WORKS.values():
+            energy, rates = _of(came, work.energy), _of(came, work.rate)
+            values |= {work.energy: mean(energy.values())} if energy.keys() == self._gpus else {}
+            values |= {work.slowest: min(rates.values())} if rates.keys() == self._gpus else {}
+        return values
 
     def provenance(self) -> Mapping[str, Any]:
         """Return the hosts and conditions of the result."""
@@ -158,6 +210,7 @@ class GpuBench(OneByOne):
             "driver": _value(self._facts, "gpu.driver_version", "the driver's version"),
             "limits": _value(self._facts, LIMITS, "the power limits"),
             "ladder": self.wanted.ladder,
+            "work": self.wanted.work,
             "max_slowdown": self.wanted.slowdown,
         }
 
@@ -235,13 +288,6 @@ def _of(came: TrialFigures, metric: str) -> dict[str, float]:
     return {each.subject: each.value for each in came.found if each.metric == metric and each.value > 0}
 
 
-def _values(came: TrialFigures, gpus: Collection[str]) -> dict[str, float]:
-    """Return the value of each case over all these GPUs. A job is as fast as the slowest of them."""
-    energy, rates = _of(came, ENERGY), _of(came, RATE)
-    values = {ENERGY: mean(energy.values())} if energy.keys() == set(gpus) else {}
-    return {**values, **({SLOWEST: min(rates.values())} if rates.keys() == set(gpus) else {})}
-
-
 def _without_lock(lines: Any) -> list[dict[str, Any]]:
     known = [each for each in lines if isinstance(each, Mapping)] if isinstance(lines, list) else []
     return [
@@ -250,6 +296,6 @@ def _without_lock(lines: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _watts(came: TrialFigures) -> float | None:
-    found = [each.value for each in came.found if each.metric == "power"]
+def _watts(came: TrialFigures, power: str) -> float | None:
+    found = [each.value for each in came.found if each.metric == power]
     return round(mean(found), 1) if found else None

@@ -138,9 +138,10 @@ def test_products_are_counted_rested_and_sustained(run):
     assert found == {(metric, "GPU0"): pytest.approx(0.001) for metric in ("bf16", "bf16_sustained")}
 
 
-def test_energy_is_the_power_over_the_rate(libcuda):
+def energy(libcuda, **more):
+    """The medians of gpu_energy while each GPU takes 500 W."""
     counts = "lambda seen, name, *_: int(time.monotonic() * 5e5) if name == gpu_energy.COUNTER else None"
-    options = {**SMALL, "libcuda": libcuda, "library": libcuda, "seconds": 0.2, "repeats": 1}
+    options = {**SMALL, "libcuda": libcuda, "library": libcuda, "seconds": 0.2, "repeats": 1, **more}
     code = (
         "import time\nfrom nodetune.measurements import gpu_energy\n"
         "from nodetune.measurements.cuda import gpu_busy, gpus\nfrom nodetune.measurements.host import report\n"
@@ -148,10 +149,21 @@ def test_energy_is_the_power_over_the_rate(libcuda):
     )
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert found.returncode == 0, found.stderr
-    medians = figures([content for kind, content in map(json.loads, found.stdout.splitlines()) if kind == "record"])
+    return figures([content for kind, content in map(json.loads, found.stdout.splitlines()) if kind == "record"])
+
+
+def test_energy_is_the_power_over_the_rate(libcuda):
+    medians = energy(libcuda)
     for gpu in ("GPU0", "GPU1"):
         assert medians["power", gpu] > 0
         assert medians["energy", gpu] == pytest.approx(medians["power", gpu] / medians["bf16", gpu])
+        assert medians["memory_power", gpu] > 0
+        a_second = medians["memory", gpu] / 1000  # TB
+        assert medians["memory_energy", gpu] == pytest.approx(medians["memory_power", gpu] / a_second)
+
+
+def test_the_energy_of_one_load_is_measured_alone(libcuda):
+    assert {metric for metric, _ in energy(libcuda, loads=["memory"])} == {"memory_energy", "memory_power", "memory"}
 
 
 def test_a_roofline_tells_both_roofs_and_what_lies_under_them(run):

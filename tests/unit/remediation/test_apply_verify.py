@@ -74,8 +74,8 @@ def times(*found):
     return [each for result in found for each in [result] * MIN_RUNS]
 
 
-def before_after(keep=lambda _when, _proofs: None, how=None, **hosts):
-    wanted = SuiteRequest("full", repeat=MIN_RUNS, env=QUIETLY)
+def before_after(keep=lambda _when, _proofs: None, how=None, pairs=False, **hosts):
+    wanted = SuiteRequest("full", repeat=MIN_RUNS, env=QUIETLY, pairs=pairs)
     how = how or records.Player(**{host: list(found) for host, found in hosts.items()})
     return BeforeAfter(wanted, records.targets(*hosts), ConnectionOptions(), how, lambda _host, _text: None, keep)
 
@@ -155,6 +155,33 @@ def test_only_hosts_that_became_slower_are_measured_again(seen):
 
 
 # Who is measured
+
+
+def test_pairs_are_measured_again_between_the_hosts_that_met_before(seen):
+    """gpu3 is measured although it stayed as it was, and all three although only gpu1 became slower."""
+    fast = [records.whole()]  # of a host alone, then of all together
+    player = records.Player(gpu1=[*fast * 2 * MIN_RUNS, SLOW], gpu2=fast, gpu3=fast)
+    made = before_after(how=player, pairs=True, gpu1=[], gpu2=[], gpu3=[])
+    assert [made.before(["gpu1", "gpu2", "gpu3"]), made.after(["gpu1", "gpu2"])] == ["", ""]
+    together = [(host, plan["group"]["hosts"]) for host, plan in player.plans if "group" in plan]
+    assert together == [(host, ["gpu1", "gpu2", "gpu3"]) for host in ["gpu1", "gpu2", "gpu3"] * 3 * MIN_RUNS]
+
+
+def test_what_is_measured_is_asked_as_of_verify():
+    asked = {"disk": "/data", "pairs": True, "network": "10.1.0.0/16"}
+    request = ApplyRequest(ConnectionOptions(), verify=True, canary=2, **asked)
+    wanted = Prepared(request, [], []).suite
+    assert wanted == SuiteRequest("quick", repeat=MIN_RUNS, **asked)
+    assert {"disk_buffered", "disk_files", "tcp", "rdma"} <= {item["name"] for item in wanted.items}
+    assert verify_before_after.once(wanted) > verify_before_after.once(SuiteRequest()) + 300
+
+
+@pytest.mark.parametrize(("canary", "alone"), [(0, ""), (2, "finds no second host in the batch of gpu3")])
+def test_a_host_without_a_second_one_in_its_batch_is_named(canary, alone):
+    request = ApplyRequest(ConnectionOptions(), verify=True, pairs=True, canary=canary)
+    told = Prepared(request, [], planned()).duration
+    assert alone in told
+    assert ("--pairs" in told) == bool(alone)
 
 
 def test_a_busy_host_is_reported_without_an_option_of_verify(seen):
@@ -396,7 +423,7 @@ def test_what_is_below_target_is_told_with_a_further_command(seen, monkeypatch):
     bad = records.whole(**{"gpu_memory device_copy GPU2": 2000.0})
     text = printed(measured(before_after(gpu1=[bad]), "gpu1"), monkeypatch=monkeypatch)
     assert "below      gpu_memory device_copy GPU2\n           2000 GB/s, expected at least" in text
-    assert "nodetune verify -i prod --suite full" in text
+    assert "nodetune verify -i prod --suite full --env NCCL_NVLS_ENABLE=0\n" in text
 
 
 def test_the_document_keeps_its_schema(seen):
@@ -415,6 +442,7 @@ def test_how_long_it_takes_is_told_for_each_batch():
     assert "about 10 minutes," in verify_before_after.duration(SuiteRequest(repeat=5), 1)
     assert "about 20 minutes for each of 3 batches" in verify_before_after.duration(SuiteRequest(repeat=10), 3)
     assert "at most" in verify_before_after.duration(SuiteRequest("full", repeat=5), 1)
+    assert "about 10 minutes" not in verify_before_after.duration(SuiteRequest(disk="/data", repeat=5), 1)
 
 
 def cli(*words):
@@ -426,6 +454,12 @@ def cli(*words):
     [
         (["--suite", "full"], "need --verify"),
         (["--repeat", "7"], "need --verify"),
+        (["--disk", "/data"], "need --verify"),
+        (["--pairs", "--canary", "2"], "need --verify"),
+        (["--verify", "--network", "10.1.0.0/16"], "--network needs --pairs"),
+        (["--verify", "--pairs"], "--canary and --batch need 2 or more"),
+        (["--verify", "--pairs", "--canary", "0", "--batch", "1"], "--canary and --batch need 2 or more"),
+        (["--verify", "--pairs", "--canary", "2", "--network", "ten"], "write an IPv4 network"),
         (["--verify", "--repeat", "4"], "4 is not in the range"),
         (["--verify", "--suite", "no"], "'no' is not one of"),
     ],

@@ -32,10 +32,13 @@ def facts(**more):
 
 
 class Host:
-    """A host whose GPUs take `joules(clock)` for 1e12 operations and make `rate(clock)` of them a second."""
+    """A host whose GPUs take `joules(clock)` for 1e12 operations and make `rate(clock)` of them a second.
 
-    def __init__(self, joules, rate, noise=0.003, problem=None, gpus=("GPU0",)):
-        self.gpus, self.slow = gpus, ("", 1.0)
+    `memory`: the joules for 1e12 bytes that they read, and the GB that they read a second, by the clock.
+    """
+
+    def __init__(self, joules, rate, noise=0.003, problem=None, gpus=("GPU0",), memory=None):
+        self.gpus, self.slow, self.memory = gpus, ("", 1.0), memory
         self.joules, self.rate, self.noise, self.problem = joules, rate, noise, problem
         self.dice, self.items = random.Random(7), []
         self.held, self.users = "", ""
@@ -46,11 +49,21 @@ class Host:
         held = item["options"]["set"].get("locked_clocks", [1980])[0]
         for subject in self.gpus:
             rate = self.rate(held) * (self.slow[1] if self.slow[0] == subject else 1)
-            for metric, unit, better, value in (
-                ("energy", "J/TFLOP", "lower", self.joules(held)),
-                ("bf16", "TFLOP/s", "higher", rate),
-                ("power", "W", "lower", self.joules(held) * rate),
-            ):
+            told = {
+                "products": [
+                    ("energy", "J/TFLOP", "lower", self.joules(held)),
+                    ("bf16", "TFLOP/s", "higher", rate),
+                    ("power", "W", "lower", self.joules(held) * rate),
+                ],
+                "memory": self.memory
+                and [
+                    ("memory_energy", "J/TB", "lower", self.memory[0](held)),
+                    ("memory", "GB/s", "higher", self.memory[1](held)),
+                    ("memory_power", "W", "lower", self.memory[0](held) * self.memory[1](held) / 1000),
+                ],
+            }
+            records = [each for load in item["options"]["loads"] for each in told[load] or ()]
+            for metric, unit, better, value in records:
                 samples = [value * (1 + self.dice.gauss(0, self.noise)) for _ in range(2)]
                 record = {"measurement": "gpu_energy", "metric": metric, "subject": subject, "samples": samples}
                 yield targets[0], {"record": record | {"unit": unit, "better": better, "about": {}}}
@@ -191,6 +204,36 @@ def test_a_tuning_finds_the_least_energy_within_the_slowdown():
     assert made.proposal(found.setting) == {
         "checks": {"gpu-sm-clock-unwanted": {"accept": {"by_model": wished}, "set": wished}}
     }
+
+
+MEMORY = (lambda clock: 60 + clock / 20, lambda clock: 4300 * min(1.0, clock / 1100))
+"""Reading memory needs few cores: it is as fast at 1100 MHz as at 1980."""
+
+
+@pytest.mark.parametrize(("work", "clock"), [("compute", 1770), ("memory", 1185)])
+def test_the_work_that_the_rung_is_for_decides_and_the_other_is_shown(work, clock):
+    host = Host(
+        lambda clock: 0.4 + 0.6 * (clock / 1980) ** 2, lambda clock: 700 * min(1.0, clock / 1640), memory=MEMORY
+    )
+    made = bench(host, wanted=GpuRequest(allow_gpu_settings=True, work=work))
+    found = study.tune(made, 36000.0)
+    assert found.setting == (("locked_clocks", clock),)
+    (accepted,) = [each for each in found.confirmations if not each.refused and each.setting == found.setting]
+    ratios = {each.case.id: each.ratio for each in accepted.cases}
+    assert ratios["energy"] > 0.05 and ratios["memory_energy"] > 0.03
+    shown = {each.case.id for each in accepted.cases if not (each.case.judged or each.case.objective)}
+    other = {"compute": {"memory_energy", "memory of the slowest GPU"}, "memory": {"energy", "bf16 of the slowest GPU"}}
+    assert shown == other[work]
+    assert (ratios["bf16 of the slowest GPU"] < -0.2) == (work == "memory"), "shown, and no reason to refuse"
+
+
+def test_each_load_is_measured_only_where_a_case_asks_for_it():
+    host = Host(lambda _clock: 1.0, lambda _clock: 700.0, memory=MEMORY)
+    made = bench(host)
+    made.measure((), made.cases)
+    made.measure((), made.cases[:2])
+    assert [item["options"]["loads"] for item in host.items] == [["products", "memory"]] * 2 + [["products"]]
+    assert len(bench().cases) == 2, "a host that tells nothing of memory has no such cases"
 
 
 def test_where_lower_clocks_save_nothing_the_default_stays():

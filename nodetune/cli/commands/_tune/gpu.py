@@ -37,6 +37,11 @@ def _slowdown(ctx: click.Context, param: click.Parameter, typed: str) -> float: 
     **of(GpuRequest, "ladder"),
     help="Setting to lower: locked SM clocks, or the power limit.",
 )
+@click.option(
+    "--work",
+    **of(GpuRequest, "work"),
+    help="Work that the setting is for: matrix products, as in training, or reading GPU memory, as in decoding.",
+)
 @click.option("--rungs", **of(GpuRequest, "rungs"), help="Number of values to try.")
 @click.option(
     "--max-slowdown",
@@ -45,7 +50,7 @@ def _slowdown(ctx: click.Context, param: click.Parameter, typed: str) -> float: 
     default="3%",
     show_default=True,
     metavar="PERCENT",
-    help="Maximum slowdown of the matrix product.",
+    help="Maximum slowdown of that work.",
 )
 @_study.options
 def command(request: GpuRequest, output_format: str, output: Path | None) -> int:
@@ -55,7 +60,8 @@ def command(request: GpuRequest, output_format: str, output: Path | None) -> int
     nodetune tune gpu -i prod -l gpu001 --allow-gpu-settings
     nodetune tune gpu -i prod -l gpu001 --allow-gpu-settings --ladder power --max-slowdown 1%
 
-    Each rung is a bf16 matrix product on all GPUs of one host, with the joules that NVML counts for it. It changes clocks or
+    Each rung is a bf16 matrix product, and reading memory, on all GPUs of one host, with the joules that NVML counts for each.
+    --work decides which of them chooses the rung; the other one is shown. It changes clocks or
     power limits while it measures, only on a host whose GPUs nobody uses, and restores what held before, also when it is
     killed. The result is a proposal for a site file, or that nothing beats the default.
     Exit code: 0 for a decision, 2 usage, 3 if there is none, 130 after Ctrl-C.
