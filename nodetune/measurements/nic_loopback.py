@@ -89,7 +89,9 @@ def usual_rates(every):
 
 def _of_gpus(options, program, active):
     """Return {"GPU0 mlx5_0/1": its conditions} of adapters and the GPUs near to them, if perftest can use them."""
-    near = rdma_gpu.lanes({name: about for name, about in active.items() if not about["software"]}, rdma_gpu.gpus(), False)
+    near = rdma_gpu.lanes(
+        {name: about for name, about in active.items() if not about["software"]}, rdma_gpu.gpus(), False
+    )
     if not near or b"--use_cuda" not in rdma_gpu.help_of(program):
         return {}
     dmabuf = rdma_gpu.by_dmabuf(options)

@@ -18,6 +18,7 @@ import socket
 import struct
 import threading
 import time
+import typing
 
 from nodetune.onhost import files
 from nodetune.measurements.host import pairs, verbs
@@ -40,13 +41,19 @@ ROUTED = "routed"
 LONGEST_PREFIX = 29
 """An IPv4 network of fewer addresses joins an adapter and its switch: what is beyond it is routed."""
 
-MAX_PORTS_A_HOST = 64
+MAX_PORTS_A_HOST, GID_BYTES = 64, 16
 HEAD = struct.Struct("!BxHHxxI")
 """Kind, the number of the port that sends, that of the one that is meant, token."""
 
 ASK, ANSWER = 1, 2
-Member = collections.namedtuple("Member", "host name about")
-"""A port of the run. Its number is its place in the list of all."""
+
+
+class Member(typing.NamedTuple):
+    """A port of the run: the index of its host, its name, its conditions. Its number is its place in the list of all."""
+
+    host: int
+    name: str
+    about: dict
 
 
 def measure(options, report):
@@ -86,9 +93,10 @@ def _opened(options, report, own):
         folder = "{}/{}/ports/{}".format(rdma.CLASS, device, number)
         index = options.get("gid_index", rdma.gid_index(folder)) if about["layer"] == "Ethernet" else None
         gid = files.text("{}/gids/{}".format(folder, index or 0))
+        if about["layer"] == "Ethernet" and index is None:
+            report.failed("no RoCE v2 address", _subject(report, name))
+            continue
         try:
-            if about["layer"] == "Ethernet" and index is None:
-                raise reporting.MeasurementError("no RoCE v2 address")
             found[name] = verbs.Port(library, device, int(number), index, gid)
         except reporting.MeasurementError as problem:
             report.failed(str(problem), _subject(report, name))
@@ -141,15 +149,20 @@ def _members(report, own):
 def checked(told, host):
     """Return another host's ports if they are of the form of ours. Raise MeasurementError."""
     try:
-        assert len(told) <= MAX_PORTS_A_HOST
-        for about in told.values():
-            assert isinstance(about["layer"], str) and isinstance(about["state"], str)
-            if "qpn" in about:
-                assert 0 <= about["qpn"] < 1 << 24 and 0 <= about["lid"] < 1 << 16 and isinstance(about["network"], str)
-                assert SMALL <= about["mtu"] <= verbs.LARGEST and len(bytes.fromhex(about["gid"])) == 16
-        return told
-    except (AssertionError, AttributeError, KeyError, TypeError, ValueError):
+        sound = len(told) <= MAX_PORTS_A_HOST and all(map(_is_sound, told.values()))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        sound = False
+    if not sound:
         raise reporting.MeasurementError("{}: it offers no ports".format(host))
+    return told
+
+
+def _is_sound(about):
+    if "qpn" not in about:
+        return isinstance(about["layer"], str) and isinstance(about["state"], str)
+    texts = all(isinstance(about[key], str) for key in ("layer", "state", "network", "gid"))
+    numbers = 0 <= about["qpn"] < 1 << 24 and 0 <= about["lid"] < 1 << 16 and SMALL < about["mtu"] <= verbs.LARGEST
+    return texts and numbers and len(bytes.fromhex(about["gid"])) == GID_BYTES
 
 
 def grouped(members):

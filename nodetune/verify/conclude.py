@@ -43,7 +43,9 @@ def _of_host(measured: HostVerification, met: Sequence[str], now: int) -> Examin
     every = [*_figures(measured.verdicts, now), *_errors(measured, now), *_findings(measured, now)]
     others = by_key((host, each) for each in measured.verdicts for host in _hosts(each.figure) if host != measured.host)
     looked = [
-        Examination(SOURCE, measured.host, now, __version__, tuple(_judged(measured.verdicts, met)), _unjudged(measured)),
+        Examination(
+            SOURCE, measured.host, now, __version__, tuple(_judged(measured.verdicts, met)), _unjudged(measured)
+        ),
         *(
             Examination(SOURCE, host, now, __version__, tuple(_compared(verdicts)))
             for host, verdicts in sorted(others.items())

@@ -85,7 +85,9 @@ def _port(figure: Figure) -> tuple[str, Port]:
     lists = (about.get(key) for key in ("unreached", "short_only"))
     unreached, short = (frozenset(map(str, each)) if isinstance(each, list) else frozenset() for each in lists)
     name = figure.subject.rpartition(" ")[0]
-    return figure.subject, Port(figure.host, name, bdf, state, fabric, mtu if isinstance(mtu, int) else 0, unreached, short)
+    return figure.subject, Port(
+        figure.host, name, bdf, state, fabric, mtu if isinstance(mtu, int) else 0, unreached, short
+    )
 
 
 def _of_port(fault: str, port: Port, what: str) -> VerifyFinding:
@@ -131,7 +133,9 @@ class Fabric:
         if self._is_silent:
             port = self.ports[min(self.ports)]
             told = f"none of {len(self.ports)} ports of {self._title} reaches another"
-            yield VerifyFinding(SPLIT, port.host, SHORT, told, next=NEXT[SPLIT], device=Device(self._title, kind="link"))
+            yield VerifyFinding(
+                SPLIT, port.host, SHORT, told, next=NEXT[SPLIT], device=Device(self._title, kind="link")
+            )
             return
         for name in sorted(self._dead):
             count = text.count(len(self._others(name)), "port")

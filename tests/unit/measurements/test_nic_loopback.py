@@ -35,7 +35,9 @@ def measured(tmp_path, monkeypatch):
         before = os.sched_getaffinity(0)
         try:
             with (tmp_path / "told").open("wb") as out:
-                nic_loopback.measure({"repeats": 1, **options}, reporting.Report("nic_loopback", out.fileno(), seconds=60))
+                nic_loopback.measure(
+                    {"repeats": 1, **options}, reporting.Report("nic_loopback", out.fileno(), seconds=60)
+                )
         finally:
             os.sched_setaffinity(0, before)
         told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
@@ -121,9 +123,7 @@ def test_a_host_without_an_adapter_is_skipped(tmp_path, monkeypatch, measured):
     ],
 )
 def test_a_port_that_alone_has_a_lower_rate_is_held_to_that_of_its_kind(rates, usual):
-    every = {
-        f"p{number}": {"rate": rate, "kind": "MT4129", "state": rdma.ACTIVE} for number, rate in enumerate(rates)
-    }
+    every = {f"p{number}": {"rate": rate, "kind": "MT4129", "state": rdma.ACTIVE} for number, rate in enumerate(rates)}
     assert nic_loopback.usual_rates(every) == usual
 
 
@@ -159,12 +159,17 @@ def test_a_port_that_came_up_slower_than_its_kind_is_below_and_named_with_its_ad
     assert (verdict.status, verdict.limit.value) == (SHORT, 400.0)
 
 
-@pytest.mark.parametrize(("values", "metric", "unit"), [((0.52, 0.2, 0.53, 0.5), "nic_loopback", "Gb/s"), ((1024, 512, 1024), "mtu", "bytes")])
+@pytest.mark.parametrize(
+    ("values", "metric", "unit"),
+    [((0.52, 0.2, 0.53, 0.5), "nic_loopback", "Gb/s"), ((1024, 512, 1024), "mtu", "bytes")],
+)
 def test_a_port_unlike_its_siblings_is_below_without_a_floor(values, metric, unit):
     every = [figure(value, f"rxe{number}/1", metric, unit, rate=None) for number, value in enumerate(values)]
     verdicts = judge(every, {"gpu1": records.h200()})
     assert [each.figure.subject for each in verdicts if each.status == SHORT] == ["rxe1/1"]
-    equal = judge([figure(1024, f"rxe{number}/1", "mtu", "bytes", rate=None) for number in range(4)], {"gpu1": records.h200()})
+    equal = judge(
+        [figure(1024, f"rxe{number}/1", "mtu", "bytes", rate=None) for number in range(4)], {"gpu1": records.h200()}
+    )
     assert {each.status for each in equal} == {PASS}
 
 

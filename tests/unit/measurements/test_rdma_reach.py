@@ -15,9 +15,7 @@ ROUND_TRIP = 0.2
 
 def members(hosts, ports, **about):
     known = {"layer": "InfiniBand", "network": "fe80:0000:0000:0000", "state": "ACTIVE", "qpn": 1, "mtu": 4096}
-    return [
-        Member(host, f"mlx5_{port}/1", {**known, **about}) for host in range(hosts) for port in range(ports)
-    ]
+    return [Member(host, f"mlx5_{port}/1", {**known, **about}) for host in range(hosts) for port in range(ports)]
 
 
 @pytest.mark.parametrize(("hosts", "ports"), [(2, 1), (3, 1), (5, 3), (8, 8)])
@@ -200,5 +198,7 @@ def test_64_hosts_of_8_ports_have_all_met_within_two_minutes():
     reached, _, turns = Net(every, lambda one, other, _: dead in (one, other)).run()
     assert all(len(reached[own]) >= len(others(own, every)) - 1 for own in reached if own != dead)
     assert reached[dead] == set()
-    assert len(rdma_reach.schedule(range(512), every)[0]) * ROUND_TRIP < 120, "though each round took a whole round trip"
+    assert len(rdma_reach.schedule(range(512), every)[0]) * ROUND_TRIP < 120, (
+        "though each round took a whole round trip"
+    )
     assert turns * rdma_reach.SLOT < 20, "as it is"

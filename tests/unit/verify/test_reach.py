@@ -74,7 +74,7 @@ def test_a_pair_is_named_and_not_its_ports():
     lost = lambda one, other: (one, other) == (("n2", "mlx5_0/1"), ("n7", "mlx5_0/1"))  # noqa: E731
     (found,) = reach.findings(mesh(HOSTS, RAILS, lost))
     assert (found.fault, found.hosts) == (reach.PATH, ("n2", "n7"))
-    assert "mlx5_0/1 of n2 (0000:1b:00.0) and mlx5_0/1 of n7 (0000:1b:00.0) do not reach each other" == found.title
+    assert found.title == "mlx5_0/1 of n2 (0000:1b:00.0) and mlx5_0/1 of n7 (0000:1b:00.0) do not reach each other"
 
 
 def test_all_that_two_hosts_miss_of_each_other_is_one_path():
@@ -137,7 +137,10 @@ def test_an_answer_to_one_of_two_is_enough():
 def test_a_smaller_mtu_is_named_at_its_port():
     figures = mesh(HOSTS, RAILS, lambda *_: False, mtu={("n3", "mlx5_0/1"): 1024})
     assert told(figures) == [
-        (reach.MTU, "mlx5_0/1 of n3 (0000:1b:00.0) has an MTU of 1024 bytes, the others of fe80:0000:0000:0000 have 4096")
+        (
+            reach.MTU,
+            "mlx5_0/1 of n3 (0000:1b:00.0) has an MTU of 1024 bytes, the others of fe80:0000:0000:0000 have 4096",
+        )
     ]
 
 
