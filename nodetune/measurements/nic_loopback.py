@@ -4,8 +4,8 @@ What: as rdma, in Gb/s, but server and client are on this host, on the same port
 once each way: the limit is the port's rate, or what the link carries if that is less. metric `gpu`: the buffers are in the memory of
 the GPUs nearest to it (see rdma_gpu), where perftest was built with CUDA. metric `mtu`: the bytes of a packet, where there are several
 ports: a smaller one has another setting than the others.
-How: one port after the other. A port that is not active is told as failed if more than half of its kind (model, link layer) are
-active, else as skipped: it may have no cable on purpose. about: `usual_rate` is that of most ports of its kind, where this port alone has a lower one.
+How: one port after the other. A port that is not active has failed if more than half of its kind (model, link layer) are
+active, else it is skipped: it may have no cable on purpose. about: `usual_rate` is that of most ports of its kind, where this port alone has a lower one.
 Statistic: the median of the repeats.
 Manually: ib_write_bw -d DEVICE -i PORT -s 1048576 -q 2 -D 3 -F --report_gbits & and the same with 127.0.0.1 at the end. NCCL through
 the adapters of one host: nodetune verify --only nccl --env NCCL_P2P_DISABLE=1 --env NCCL_SHM_DISABLE=1

@@ -5,7 +5,7 @@ of such a message, in µs, of the quarter of them that is nearest, with what two
 InfiniBand subnet prefix or an IP network; those that share it with no other host are routed, and ask all others like them.
 How: datagrams (queue pairs of type UD) by libibverbs; one process a host asks from all its ports and answers. Rounds of
 SLOT seconds, in each of which a port asks one other and is asked by that one: 512 ports have all met in 511 rounds. What did not
-answer is asked again in TRIES - 1 further passes, also with SMALL bytes. A port that is down is told if another host has it active.
+answer is asked again in TRIES - 1 further passes, also with SMALL bytes. A port that is down counts if another host has it active.
 Statistic: the first quartile over the ports that answered.
 Manually: ibv_ud_pingpong -d DEVICE -i PORT -g INDEX -s 1024 on one host, and the same with its address at the end on the other
 """
@@ -84,7 +84,7 @@ def _is_own(report, member, opened):
 
 
 def _opened(options, report, own):
-    """Open the active ports, and add what others must know of them to `own`. Return {name: verbs.Port}."""
+    """Open the active ports, and add to `own` what others need to reach them. Return {name: verbs.Port}."""
     library, found = verbs.Verbs(), {}
     for name, about in own.items():
         if about["state"] != rdma.ACTIVE:
@@ -147,7 +147,7 @@ def _members(report, own):
 
 
 def checked(told, host):
-    """Return another host's ports if they are of the form of ours. Raise MeasurementError."""
+    """Return another host's ports if their form is right. Raise MeasurementError."""
     try:
         sound = len(told) <= MAX_PORTS_A_HOST and all(map(_is_sound, told.values()))
     except (AttributeError, KeyError, TypeError, ValueError):

@@ -54,7 +54,7 @@ def path(one: str, other: str) -> str:
 
 
 def is_of_port(figure: Figure) -> bool:
-    """Return whether a figure says whom a port reached: what it is short of is told as a finding."""
+    """Return whether a figure is the count of ports that a port reached: what is missing becomes a finding."""
     return (figure.measurement, figure.metric) == (MEASUREMENT, METRIC)
 
 

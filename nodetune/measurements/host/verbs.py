@@ -132,7 +132,7 @@ class Verbs:
 class Port:
     """A port with its queue pair, ready to send and to receive.
 
-    `known`: what another port must know of it. Raises MeasurementError.
+    `known`: what the other port needs to reach it. Raises MeasurementError.
     """
 
     def __init__(self, verbs, device, number, gid_index, gid):

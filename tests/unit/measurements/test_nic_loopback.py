@@ -1,4 +1,4 @@
-"""Each port to itself: what runs, which ports that are down are faults, and what bounds the figure. perftest is a stand-in."""
+"""Each port to itself: what runs, which ports that are down are faults, and what bounds the figure. perftest is a substitute."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from tests.support import verify_records as records
 from tests.unit.measurements.test_verify_perftest import device, recorded
 from tests.unit.measurements.test_verify_rdma_gpu import GPUS, TREE, server  # noqa: F401
 
-STAND_IN = """#!/bin/sh
+SUBSTITUTE = """#!/bin/sh
 case "$*" in *--help*) echo '{help}'; exit 1;; *127.0.0.1) echo "$*" >> {seen}; sed 's/0.022427/{gbits}/' {table};; *) sleep 60;; esac
 """
 
@@ -29,7 +29,7 @@ def measured(tmp_path, monkeypatch):
     def run(gbits="390.0", words="", **options):
         program, seen = tmp_path / "ib_write_bw", tmp_path / "seen"
         (tmp_path / "table").write_text(recorded("soft-roce"))
-        program.write_text(STAND_IN.format(help=words, seen=seen, gbits=gbits, table=tmp_path / "table"))
+        program.write_text(SUBSTITUTE.format(help=words, seen=seen, gbits=gbits, table=tmp_path / "table"))
         program.chmod(0o755)
         monkeypatch.setattr(external_tool, "need", lambda *_: str(program))
         before = os.sched_getaffinity(0)
@@ -163,7 +163,7 @@ def test_a_port_that_came_up_slower_than_its_kind_is_below_and_named_with_its_ad
     ("values", "metric", "unit"),
     [((0.52, 0.2, 0.53, 0.5), "nic_loopback", "Gb/s"), ((1024, 512, 1024), "mtu", "bytes")],
 )
-def test_a_port_unlike_its_siblings_is_below_without_a_floor(values, metric, unit):
+def test_a_port_unlike_its_peers_is_below_without_a_floor(values, metric, unit):
     every = [figure(value, f"rxe{number}/1", metric, unit, rate=None) for number, value in enumerate(values)]
     verdicts = judge(every, {"gpu1": records.h200()})
     assert [each.figure.subject for each in verdicts if each.status == SHORT] == ["rxe1/1"]
