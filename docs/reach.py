@@ -23,6 +23,8 @@ def suites_of(entry: Entry) -> tuple[str, ...]:
         return (PAIRS,)
     if catalogue.of(entry.measurement).takes_folder:
         return (FOLDER,)
+    if not catalogue.of(entry.measurement).suites:
+        return (f"--only {entry.measurement}",)
     return tuple(name for name in suites.NAMES if any(_reaches(item, entry) for item in suites.suite(name)))
 
 

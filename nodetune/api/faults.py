@@ -28,6 +28,7 @@ class Fault:
 
 
 _AGAIN = "a measurement of the same figure that reaches its target"
+_REACH = "a run of `rdma_reach` over the same hosts in which they reach each other"
 _SEARCH = "a search in which all its hosts as one reach what is expected"
 _WATCH = "a watch in which a job's GPU works"
 _JOBS = "a judgement of jobs in which its ranks are as early as others"
@@ -42,6 +43,10 @@ TABLE = (
     Fault("nvls-not-used", "verify", "medium", HAND, "NCCL reduced in the GPUs, not in the switch", "a collective with NVLS"),
     Fault("gpu-throttled", "verify", "high", REPAIR, "A GPU is throttled under load by heat or power", "a load without throttling"),
     Fault("segments-retransmitted", "verify", "low", HAND, "TCP repeated many segments", "a measurement of TCP with fewer"),
+    Fault("rdma-port-unreached", "verify", "high", REPAIR, "An RDMA port reaches no other of its fabric", _REACH),
+    Fault("rdma-path-broken", "verify", "high", HAND, "RDMA ports of two hosts do not reach each other", _REACH),
+    Fault("rdma-fabric-split", "verify", "high", HAND, "Two parts of an RDMA fabric do not reach each other", _REACH),
+    Fault("rdma-mtu-unequal", "verify", "medium", HAND, "The MTU of an RDMA port or path is smaller than that of others", _REACH),
     Fault("node-slow", "find-slow", "high", REPAIR, "A node makes every run that it is in slow", _SEARCH),
     Fault("gpu-slow", "find-slow", "high", REPAIR, "A GPU is slower than those of the other nodes", _SEARCH),
     Fault("nic-slow", "find-slow", "high", REPAIR, "A network adapter is slower than those of the other nodes", _SEARCH),

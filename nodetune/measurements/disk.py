@@ -19,7 +19,7 @@ import re
 import resource
 
 from nodetune.onhost import files
-from nodetune.measurements.host import external_tool
+from nodetune.measurements.host import external_tool, pcie
 from nodetune.measurements.host import report as reporting
 
 SECONDS = 180.0
@@ -35,7 +35,6 @@ PACKAGE = "fio"
 WANTED = 4 << 30
 MIN_BYTES = 64 << 20
 BLOCK = 1 << 20
-GENERATIONS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}
 """GT/s of a PCIe link, as the kernel writes them, to its generation."""
 
 JOBS = {
@@ -155,17 +154,8 @@ def drive_of(number, system="/sys"):
     device = os.path.realpath(path + "/device/device")
     if behind or not os.path.basename(path).startswith("nvme") or not os.path.exists(device + "/max_link_speed"):
         return {}
-    ends = [_link(each) for each in (device, os.path.dirname(device)) if os.path.exists(each + "/max_link_speed")]
-    found = {"drive": files.text(path + "/device/model").strip()}
-    if all(generation and width for generation, width in ends):
-        found["drive_link"] = {"generation": min(end[0] for end in ends), "width": min(end[1] for end in ends)}
-    return found
-
-
-def _link(device):
-    """Return (PCIe generation, lanes) that a device supports, 0 for what it does not say."""
-    speed = files.text(device + "/max_link_speed").split()
-    return GENERATIONS.get(speed[0] if speed else "", 0), files.number(device + "/max_link_width") or 0
+    link = pcie.link(device)
+    return dict({"drive": files.text(path + "/device/model").strip()}, **({"drive_link": link} if link else {}))
 
 
 def blocks(folder):

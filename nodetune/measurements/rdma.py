@@ -32,6 +32,7 @@ ALL_PAIRS_SECONDS = 1800
 SECONDS_A_RUN = 3
 PACKAGE = "perftest"
 CLASS = "/sys/class/infiniband"
+ACTIVE = "ACTIVE"
 IPV4_MAPPED = "0000:0000:0000:0000:0000:ffff:"
 COMPLAINT = re.compile(
     r"\b(fail|unable|couldn|could not|cannot|can't|did not|error|invalid|not found|denied|refused)", re.I
@@ -107,20 +108,30 @@ def ports(options):
     Example: {"mlx5_0/1": {"rate": Gb/s, "layer": "InfiniBand" or "Ethernet", "software": bool}}. Software devices (rxe,
     siw) state a rate (2.5) that means nothing.
     """
+    return {
+        name: {key: about[key] for key in ("rate", "layer", "software")}
+        for name, about in every_port(options).items()
+        if about["state"] == ACTIVE
+    }
+
+
+def every_port(options):
+    """Return all ports: as `ports`, with the "state" and the "bdf" of the adapter (empty for software)."""
     found = {}
     for device in files.names(CLASS):
         if options.get("devices") and device not in options["devices"]:
             continue
         for port in files.names("{}/{}/ports".format(CLASS, device)):
             folder = "{}/{}/ports/{}/".format(CLASS, device, port)
-            software = not os.path.exists("{}/{}/device".format(CLASS, device))
-            rate = None if software else _rate(files.text(folder + "rate"))
-            if "ACTIVE" in files.text(folder + "state"):
-                found[device + "/" + port] = {
-                    "rate": rate,
-                    "layer": files.text(folder + "link_layer"),
-                    "software": software,
-                }
+            place = "{}/{}/device".format(CLASS, device)
+            software = not os.path.exists(place)
+            found[device + "/" + port] = {
+                "rate": None if software else _rate(files.text(folder + "rate")),
+                "layer": files.text(folder + "link_layer"),
+                "software": software,
+                "state": files.text(folder + "state").partition(" ")[2],
+                "bdf": "" if software else os.path.basename(os.path.realpath(place)),
+            }
     return found
 
 

@@ -44,12 +44,17 @@ def measure(options, report):
         raise reporting.SkipError(
             "this perftest was built without CUDA: build it with ./configure CUDA_H_PATH=/usr/local/cuda/include/cuda.h"
         )
-    dmabuf = bool(options.get("dmabuf", not os.path.isdir(PEERMEM)))
+    dmabuf = by_dmabuf(options)
     for about in chosen.values():
         about["by"] = "dma-buf" if dmabuf else "nvidia_peermem"
     rdma.play(
         report, options, chosen, lambda name, port: command(program, options, chosen[name], port, dmabuf), rdma.record
     )
+
+
+def by_dmabuf(options):
+    """Return whether memory is registered as dma-buf: by the option, else where nvidia_peermem is not loaded."""
+    return bool(options.get("dmabuf", not os.path.isdir(PEERMEM)))
 
 
 def help_of(program):

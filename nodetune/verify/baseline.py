@@ -24,7 +24,7 @@ WRITE = "write one with nodetune verify --save-baseline FILE"
 def subject(figure: Figure, machine: Machine) -> str:
     """Return the kind of a subject: GPU2 is like any other GPU, equal instances alike, all pairs behind one switch.
 
-    NUMA nodes and directly linked pairs of GPUs keep their numbers. All hosts are of one kind.
+    Ports of adapters are alike, too. NUMA nodes and directly linked pairs of GPUs keep their numbers. All hosts are of one kind.
     """
     if re.fullmatch(r"GPU\d+", figure.subject) or re.fullmatch(r"cpu\d+", figure.subject):
         return figure.subject.rstrip("0123456789")
@@ -34,6 +34,8 @@ def subject(figure: Figure, machine: Machine) -> str:
     pair = re.fullmatch(r"GPU\d+([→↔])GPU\d+", figure.subject)
     if pair:
         return f"GPU{pair[1]}GPU" if machine.fabric == "nvswitch" else figure.subject
+    if figure.measurement == "nic_loopback":
+        return "port"
     if takes_two_hosts(figure.measurement):
         return "host→host"
     return figure.subject

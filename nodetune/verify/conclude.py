@@ -19,7 +19,7 @@ from nodetune.api.conclusion import (
 )
 from nodetune.api.device import Device
 from nodetune.foundation import by_key, text
-from nodetune.verify import diagnosis, figures
+from nodetune.verify import diagnosis, figures, reach
 from nodetune.verify.catalogue import takes_two_hosts
 from nodetune.verify.findings import BY_MEASUREMENT
 from nodetune.verify.model import FAILED, NOTE, PASS, SHORT, Figure, Verdict
@@ -31,17 +31,21 @@ BELOW, WRONG, NO_FIGURE, THROTTLED = "figure-below-target", "data-wrong", "measu
 
 def concluded(verifications: Iterable[HostVerification], now: int) -> Examined:
     """Return what a verify concludes. `now`: Unix time of its end."""
-    return joined(_of_host(each, now) for each in verifications)
+    every = list(verifications)
+    met = [each.host for each in every if any(reach.is_of_port(verdict.figure) for verdict in each.verdicts)]
+    return joined(_of_host(each, met, now) for each in every)
 
 
-def _of_host(measured: HostVerification, now: int) -> Examined:
+def _of_host(measured: HostVerification, met: Sequence[str], now: int) -> Examined:
     reached = unreached([(measured.host, measured.state, measured.message, now)], __version__)
     if measured.state != "ok":
         return reached
     every = [*_figures(measured.verdicts, now), *_errors(measured, now), *_findings(measured, now)]
     others = by_key((host, each) for each in measured.verdicts for host in _hosts(each.figure) if host != measured.host)
     looked = [
-        Examination(SOURCE, measured.host, now, __version__, tuple(_judged(measured.verdicts)), _unjudged(measured)),
+        Examination(
+            SOURCE, measured.host, now, __version__, tuple(_judged(measured.verdicts, met)), _unjudged(measured)
+        ),
         *(
             Examination(SOURCE, host, now, __version__, tuple(_compared(verdicts)))
             for host, verdicts in sorted(others.items())
@@ -67,7 +71,7 @@ def device(subject: str) -> Device | None:
 def _figures(verdicts: Sequence[Verdict], now: int) -> Iterator[Conclusion]:
     for verdict in verdicts:
         figure, expected = verdict.figure, verdict.expected
-        if verdict.status != SHORT or expected is None:
+        if verdict.status != SHORT or expected is None or reach.is_of_port(figure):
             continue
         subject = text.plain(figure.subject)
         told = f"{figures.title(figure)} of {subject}: {figure.value:.4g} {figure.unit}, target {expected.bound:.4g} {figure.unit}"
@@ -117,10 +121,10 @@ def _findings(measured: HostVerification, now: int) -> Iterator[Conclusion]:
         for subject in found.subjects or ("",):
             yield faults.found(
                 found.fault,
-                (measured.host,),
+                tuple(sorted(found.hosts)) or (measured.host,),
                 f"{text.plain(found.title)}: {text.plain(subject)}" if subject else text.plain(found.title),
                 now,
-                device(text.plain(subject)) if found.fault in (WRONG, THROTTLED) else None,
+                device(text.plain(subject)) if found.fault in (WRONG, THROTTLED) else found.device,
                 _about_of(found.fault, found.title, subject),
                 state=ACCEPTED if found.status == NOTE and not low else OPEN,
                 sure=MEASURED,
@@ -142,7 +146,7 @@ def _compared(verdicts: Iterable[Verdict]) -> Iterator[Judged]:
         yield Judged(BELOW, about, _places(measured_by))
 
 
-def _judged(verdicts: Sequence[Verdict]) -> Iterator[Judged]:
+def _judged(verdicts: Sequence[Verdict], met: Sequence[str]) -> Iterator[Judged]:
     """Yield what was judged: each figure that was compared with something, and the other faults that its measurement shows."""
     yield from _compared(verdicts)
     by_name = by_key((each.figure.measurement, each.figure) for each in verdicts)
@@ -150,7 +154,14 @@ def _judged(verdicts: Sequence[Verdict]) -> Iterator[Judged]:
         yield Judged(NO_FIGURE, name)
         yield Judged(WRONG, name, _places(measured_by))
         for fault in BY_MEASUREMENT.get(name, ()):
-            yield Judged(fault, None, _places(measured_by) if fault == THROTTLED else None)
+            yield Judged(fault, None, _only(fault, measured_by, met))
+
+
+def _only(fault: str, measured_by: Iterable[Figure], met: Sequence[str]) -> frozenset[str] | None:
+    """Return the devices on which a fault was judged that a measurement shows; None for the host."""
+    if fault in reach.FAULTS:
+        return reach.places(measured_by, met)
+    return _places(measured_by) if fault == THROTTLED else None
 
 
 def _places(every: Iterable[Figure]) -> frozenset[str] | None:

@@ -48,7 +48,7 @@ def _suspect(short: Verdict, every: Sequence[Verdict], machine: Machine) -> str:
         return _pair(short, alike, machine)
     if name == "nccl" and not _of_one_gpu(short.figure):
         return _collective(short.figure, machine)
-    if takes_two_hosts(name):
+    if takes_two_hosts(name) and "→" in subject:
         return _hosts(short, alike)
     name = "nvlink" if name == "nccl" else name
     return catalogue.of(name).suspect.format_map({**short.figure.about, "gpu": subject, "subject": subject})

@@ -82,6 +82,8 @@ def _plural(subject_: str) -> str:
         return "pairs"
     if " #" in subject_:
         return "equal instances"
+    if "/" in subject_:
+        return "ports"
     stem = subject_.rstrip("0123456789")
     return {"GPU": "GPUs", "cpu": "CPUs", "node": "NUMA nodes"}.get(stem, f"{stem}s")
 

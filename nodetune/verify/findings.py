@@ -6,6 +6,7 @@ from typing import Any
 
 from nodetune.facts.machine import Machine
 from nodetune.foundation import text
+from nodetune.verify import reach
 from nodetune.verify.model import FAILED, NOTE, SHORT, Figure, Unmeasured, VerifyFinding
 
 WRONG = ("came back wrong", "computed wrongly")
@@ -40,6 +41,7 @@ BY_MEASUREMENT = {
     "nccl": ("collective-over-wrong-path", "nvls-not-used"),
     "gpu_load": ("gpu-throttled",),
     "tcp": ("segments-retransmitted",),
+    reach.MEASUREMENT: reach.FAULTS,
 }
 """Measurement → the faults that its figures also show."""
 
@@ -68,13 +70,14 @@ def findings(
     `env`: variables that the caller set for NCCL. What they disable on purpose is a note, not a fault.
     """
     found: dict[tuple[str, str], VerifyFinding] = {}
-    for figure in measured:
+    every = list(measured)
+    for figure in every:
         rule = {"nccl": _nccl, "gpu_load": _load, "tcp": _tcp}.get(figure.measurement)
         for each in rule(figure, machines[figure.host], env) if rule else ():
             same = found.get((each.host, each.title))
             subjects = dict.fromkeys([*(same.subjects if same else ()), *each.subjects])
             found[each.host, each.title] = replace(each, subjects=tuple(subjects))
-    return list(found.values())
+    return [*found.values(), *reach.findings(every)]
 
 
 def _nccl(figure: Figure, machine: Machine, env: Mapping[str, str]) -> Iterator[VerifyFinding]:

@@ -9,6 +9,9 @@ from nodetune.verify.model import Figure, Limit
 from nodetune.verify.reference import chip, pcie_lane
 
 TWO_WAY = ("both", "p2p_both")
+PAYLOAD = 128 / (128 + 26)
+"""The payload of a PCIe packet of 128 bytes, the least that a device must support, behind 26 of header, framing and check (PCIe base
+specification 2.2.2, 4.2.2). What a port sends to itself crosses its link once each way."""
 
 
 def of(figure: Figure, machine: Machine) -> Limit | None:
@@ -54,22 +57,34 @@ def _bandwidth(figure: Figure, machine: Machine) -> Limit | None:
 
 def _drive(figure: Figure) -> Limit | None:
     """Return what the PCIe link of the NVMe drive carries: an upper bound, which cheap drives stay far below."""
-    link = figure.about.get("drive_link")
+    link = _lanes(figure.about.get("drive_link"))
+    return Limit(link[0], f"the drive's link, {link[1]}, {link[0]:.1f} GB/s") if link else None
+
+
+def _lanes(link: Any) -> tuple[float, str] | None:
+    """Return (GB/s one way, name) of a PCIe link that the host reports."""
     known = link if isinstance(link, Mapping) else {}
     generation, width = known.get("generation"), known.get("width")
     lane = pcie_lane(generation) if isinstance(generation, int) else None
     if not lane or type(width) is not int or not 0 < width <= 16:
         return None
-    return Limit(lane * width, f"the drive's link, PCIe gen {generation} x{width}, {lane * width:.1f} GB/s")
+    return lane * width, f"PCIe gen {generation} x{width}"
 
 
 def _link(figure: Figure) -> Limit | None:
     """Return the rate of the port or network link, if the host reports it."""
     if figure.about.get("adapter") is False:
         return None
-    rate = figure.about.get("rate" if figure.measurement in ("rdma", "rdma_gpu") else "link")
-    known = isinstance(rate, int | float) and rate > 0
-    return Limit(float(rate), f"link, {rate:g} Gb/s") if known and rate else None
+    of_port = figure.measurement in ("rdma", "rdma_gpu", "nic_loopback")
+    rates = [figure.about.get(name) for name in (("rate", "usual_rate") if of_port else ("link",))]
+    rate = max((each for each in rates if isinstance(each, int | float) and each > 0), default=None)
+    if rate is None:
+        return None
+    link = _lanes(figure.about.get("pcie"))
+    carried = 8 * PAYLOAD * link[0] if link else rate
+    if link and carried < rate:
+        return Limit(carried, f"{link[1]}, {carried:.0f} Gb/s of payload")
+    return Limit(float(rate), f"link, {rate:g} Gb/s")
 
 
 def _reduced_in_switch(figure: Figure) -> bool:

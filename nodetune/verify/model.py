@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from nodetune.api.device import Device
+
 NOTE = "note"
 """The status of a finding that was meant so, or has no limit."""
 
@@ -157,7 +159,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class VerifyFinding:
-    """A fault that figures alone do not show, by its id. `status`: short (counts as below target) or note."""
+    """A fault that figures alone do not show, by its id. `status`: short (counts as below target) or note.
+
+    `hosts`: both ends, of a path. `device`: the one that it is about, where no subject names it.
+    """
 
     fault: str
     host: str
@@ -165,3 +170,5 @@ class VerifyFinding:
     title: str
     subjects: tuple[str, ...] = ()
     next: str = ""
+    hosts: tuple[str, ...] = ()
+    device: Device | None = None

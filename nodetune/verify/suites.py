@@ -73,12 +73,11 @@ class SuiteRequest:
     def _added(self) -> list[str]:
         """Return what --disk, --pairs and --load-seconds add: nothing if such a measurement was named, as they then apply to it."""
         given = ((self.disk, of_folder()), (self.pairs, of_scope("pair")), (self.load_seconds, (LOAD,)))
-        folder_named = any(name in of_folder() for name in self.only)
         return [
             name
             for wanted, names in given
             for name in names
-            if wanted and not catalogue.of(name).by_name and not (folder_named and name in of_folder())
+            if wanted and not catalogue.of(name).by_name and not set(names) & set(self.only)
         ]
 
     @property

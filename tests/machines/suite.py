@@ -28,7 +28,13 @@ RECORD = HERE / "passed.json"
 FILES = tuple(sorted(HERE.glob("test_*.py")))
 SHORT = HERE / "test_short_story.py"
 PROVISIONING = HERE / "test_provision.py"
-MEASURING = (PROVISIONING, SHORT, HERE / "test_tune_settings.py", HERE / "test_verify_machines.py")
+MEASURING = (
+    PROVISIONING,
+    SHORT,
+    HERE / "test_tune_settings.py",
+    HERE / "test_verify_machines.py",
+    HERE / "test_rdma_fabric_machines.py",
+)
 LONG = (PROVISIONING, HERE / "test_boots.py", HERE / "test_power_cuts.py")
 """Only --all runs them."""
 
