@@ -150,7 +150,7 @@ PLANTS = {
     "61": "mig-reset-blocked", "62": "gpu-applications-clock-low", "63": "gpu-ecc-change-pending", "64": "select-type-without-gpus",
     "65": "cores-not-constrained", "66": "fabricmanager-restarts", "71": "gds-without-configuration", "73": "lustre-statahead-off",
     "74": "nfs-caches-nothing", "76": "raid-degraded", "80": "nfs-read-ahead-small", "81": "smt-unexpected",
-    "83": "shm-nearly-full", "98": "host-out-of-memory", "100": "gpu-xid-hardware", "148": "gpudirect-path-missing",
+    "83": "shm-nearly-full", "98": "host-out-of-memory", "100": "gpu-xid-hardware", "148": "acs-redirects-peer-traffic",
     "149": "mtu-inconsistent", "150": "rps-with-many-queues", "151": "nccl-hca-selection-wrong", "153": "topology-file-missing",
     "154": "gpu-without-near-nic", "156": "roce-packets-discarded", "173": "gpu-memory-hot", "178": "bmc-temperature-high",
     "179": "gpu-power-limit-unequal",

@@ -82,4 +82,4 @@ def test_a_value_that_accept_refuses_and_a_gate_are_named(tmp_path, more, said):
 def test_the_fix_is_a_line_of_text(check):
     assert (check.remedy.kind, check.remedy.target, check.set) == ("nccl_conf", "NCCL_MIN_CTAS", "16")
     assert check.needs == ("nccl.settings",)
-    assert check.remedy.file == nccl_conf.PATH
+    assert check.remedy.file == nccl_conf.PATHS[0]

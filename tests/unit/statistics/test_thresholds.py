@@ -46,9 +46,10 @@ ALLOWED = {
     "a name or a mark in place of a number": """
         history/conclusions FLEET; history/repair USUAL OF_FIRST_EDITION; history/judging LOOKED; jobs/late_ranks/model FIRST; jobs/late_ranks/ras_response ERRORS
         statistics/likelihood BAD; statistics/paired BEFORE AFTER
+        verify/reach REACHED SHORT_ONLY LOST
     """,
     "mathematics": "statistics/likelihood QUARTILE; statistics/outliers MAD_TO_SIGMA; statistics/distributions QUANTILE",
-    "a limit of the hardware, with no peer and no past": "verify/findings MANY_RETRANSMITS",
+    "a limit of the hardware, with no peer and no past": "verify/findings MANY_RETRANSMITS; verify/hardware_limits PAYLOAD",
     "of measurements, which say how far their figures vary": "verify/catalogue TOLERANCE",
     "a ladder of settings, and rows for NCCL": "tune/benches/gpu LOWEST MAX_MILLIWATTS; tune/benches/nccl_tuner NEAR MAX_CHANNELS WITH_CHANNELS",
 }
